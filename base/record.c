@@ -295,6 +295,18 @@ static void read_json(json_t *value, json_t **out)
     json_decref(old);
 }
 
+/* null would say the same as an object that gives no member, and says it plainly. */
+static void refuse_empty(struct record_reader *reader, const struct record_place *place,
+                         const struct field *field, const json_t *value, const char *at)
+{
+    const struct field *of = field->record->fields;
+    const bool read = json_is_object(value) && (json_object_size(value) == 0 || !reader->failed);
+    const bool null_is_empty = (field->flags & FIELD_NULLABLE) && field->record->first_alone;
+    if (null_is_empty && read && record_all_zero(field->record, at)) {
+        record_fault_add(reader, place, "needs '%s' or '%s', or null", of[0].name, of[1].name);
+    }
+}
+
 static void read_value(struct record_reader *reader, const struct record_place *place,
                        const struct field *field, json_t *value, char *base)
 {
@@ -317,7 +329,10 @@ static void read_value(struct record_reader *reader, const struct record_place *
     case FIELD_TEXT: read_text(reader, place, field, value, at); break;
     case FIELD_ENUM: read_enum(reader, place, field, value, at); break;
     case FIELD_TIME: read_time(reader, place, value, at); break;
-    case FIELD_RECORD: read_record(reader, place, field->record, value, at); break;
+    case FIELD_RECORD:
+        read_record(reader, place, field->record, value, at);
+        refuse_empty(reader, place, field, value, at);
+        break;
     case FIELD_LIST:
         if (field->instead) {
             read_either(reader, place, field, value, base);

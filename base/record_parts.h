@@ -78,5 +78,7 @@ static inline bool *record_presence(const struct field *field, char *base)
 /* Free what the field of the struct at base owns and give it its zero value (a record keeps its
  * plain members, unless it has a text that stands for it). */
 void record_clear_field(const struct field *field, char *base);
+/* Whether all members of the struct at base have their zero value. */
+bool record_all_zero(const struct record *record, const char *base);
 
 #endif

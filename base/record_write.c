@@ -88,7 +88,7 @@ void record_clear(const struct record *record, void *value)
 
 static bool is_zero(const struct field *field, const char *base);
 
-static bool all_zero(const struct record *record, const char *base)
+bool record_all_zero(const struct record *record, const char *base)
 {
     size_t i = 0;
     while (i < record->field_count && is_zero(&record->fields[i], base)) {
@@ -111,7 +111,7 @@ static bool is_zero(const struct field *field, const char *base)
     case FIELD_DOUBLE: return fpclassify(*(const double *)at) == FP_ZERO;
     case FIELD_TEXT: return *(const char *)at == '\0';
     case FIELD_ENUM: return *(const int *)at == 0;
-    case FIELD_RECORD: return all_zero(field->record, at);
+    case FIELD_RECORD: return record_all_zero(field->record, at);
     case FIELD_CONSTANT: return false;
     case FIELD_LIST:
     case FIELD_MAP:

@@ -90,7 +90,7 @@ struct gossip_average {
 };
 
 struct gossip_state {
-    int64_t life; /* of the coordinator, as the parent counts it: one more after each start */
+    int64_t life; /* of the coordinator: it rises with each start (docs/adr/0153) */
     struct gossip_member member[GROUPS_MAX];
     size_t member_count;
     struct gossip_average average[GOSSIP_AVERAGES_KEPT]; /* the newest last */

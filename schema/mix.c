@@ -1,11 +1,8 @@
 #include "schema/mix.h"
 
 const char *const mix_kind_names[] = {
-    [MIX_PAIR] = "pair",
-    [MIX_AVERAGE] = "average",
-    [MIX_ADOPT] = "adopt",
-    [MIX_START] = "start",
-    NULL,
+    [MIX_PAIR] = "pair",   [MIX_AVERAGE] = "average", [MIX_ADOPT] = "adopt",
+    [MIX_START] = "start", [MIX_STORED] = "stored",   NULL,
 };
 
 static const struct field xid_fields[] = {
@@ -33,7 +30,8 @@ static const struct field record_fields[] = {
     MEMBER_RECORD(struct mix_record, xid, "xid", FIELD_REQUIRED, &mix_xid_record),
     MEMBER_ENUM(struct mix_record, kind, "kind", FIELD_REQUIRED, mix_kind_names),
     MEMBER_RECORD(struct mix_record, own, "own", FIELD_REQUIRED, &mix_member_record,
-                  .about = "The copy of the group whose record it is."),
+                  .about = "The copy of the group whose record it is. `stored`: the group whose "
+                           "average became a checkpoint, if several have computed it."),
     MEMBER_RECORDS(struct mix_record, peer, peer_count, "peers", 0, &mix_member_record,
                    .about =
                        "`pair`: the copy of the other group. `average`: all copies, in order. "

@@ -31,6 +31,8 @@ enum mix_kind {
     MIX_AVERAGE, /* every group gives a copy, and one computes their average */
     MIX_ADOPT,   /* a group moves to the average, or fetches it to evaluate it */
     MIX_START,   /* only as a record: an incarnation of a group begins */
+    MIX_STORED,  /* only as a record: of those that computed the average, `own` is the one that sent
+                    it: this one became a checkpoint */
 };
 extern const char *const mix_kind_names[];
 
@@ -85,6 +87,12 @@ struct mix_record {
     int64_t rate_step;
 };
 extern const struct record mix_xid_record, mix_member_record, mix_record_record;
+
+/* Whether only the coordinator writes such records: groups neither make nor get an order for it. */
+static inline bool mix_kind_is_central(int kind)
+{
+    return kind == MIX_START || kind == MIX_STORED;
+}
 
 /* Whether an incarnation begins with all of the state of an earlier one. */
 static inline bool mix_record_forks(const struct mix_record *record)

@@ -113,7 +113,7 @@ int mix_duty_check(const struct mix_duty *duty, struct err *err)
     for (size_t i = 0; i < duty->order_count; i++) {
         const struct mix_order *order = &duty->order[i];
         pairs += order->kind == MIX_PAIR;
-        if (order->kind == MIX_START || (order->averages && order->kind != MIX_AVERAGE)) {
+        if (mix_kind_is_central(order->kind) || (order->averages && order->kind != MIX_AVERAGE)) {
             return err_set(err, ERR_INVALID, "/run/mix/orders/%zu/kind: is no kind of an order", i);
         }
         if (order->xid.counter < 1) {

@@ -100,6 +100,11 @@ static int check_average(const struct mix_record *record, struct err *err)
     return 0;
 }
 
+static int check_stored(const struct mix_record *record, struct err *err)
+{
+    return record->peer_count == 0 ? 0 : wrong(record, "expected no peer", err);
+}
+
 static int check_move(const struct mix_record *record, struct err *err)
 {
     const struct mix_member *own = &record->own;
@@ -138,6 +143,7 @@ static int check_record(const struct mix_record *record, size_t groups, struct e
     }
     switch ((enum mix_kind)record->kind) {
     case MIX_START: return check_start(record, err);
+    case MIX_STORED: return check_stored(record, err);
     case MIX_AVERAGE: return check_average(record, err);
     case MIX_PAIR:
     case MIX_ADOPT: return check_move(record, err);
@@ -150,6 +156,11 @@ static int check_record(const struct mix_record *record, size_t groups, struct e
 static int contradict(const struct mix_record *a, const struct mix_record *b, struct err *err)
 {
     return err_set(err, ERR_INVALID, "%s contradicts %s", replay_name(a).text, replay_name(b).text);
+}
+
+static bool both_stored(const struct mix_record *a, const struct mix_record *b)
+{
+    return a->kind == MIX_STORED && b->kind == MIX_STORED && mix_xid_is(a->xid, b->xid);
 }
 
 /* Both sides of a pair name the same copies. */
@@ -169,6 +180,7 @@ static int check_order(const struct replay_index *index, struct err *err)
     for (size_t i = 1; rc == 0 && i < index->count; i++) {
         const struct mix_record *before = index->by_xid[i - 1], *record = index->by_xid[i];
         rc = mix_record_is(before, record) ? wrong(record, "it is in the log twice", err)
+             : both_stored(before, record) ? contradict(record, before, err)
                                            : check_sides(before, record, err);
     }
     return rc;
@@ -242,8 +254,9 @@ static int allocate(struct replay_index *index, size_t count, struct err *err)
     index->by_xid = calloc(count + 1, sizeof(index->by_xid[0]));
     index->own = calloc(count + 1, sizeof(index->own[0]));
     index->average = calloc(count + 1, sizeof(index->average[0]));
+    index->stored = calloc(count + 1, sizeof(index->stored[0]));
     index->incarnation = calloc(count + 1, sizeof(index->incarnation[0]));
-    return index->by_xid && index->own && index->average && index->incarnation
+    return index->by_xid && index->own && index->average && index->stored && index->incarnation
                ? 0
                : err_set(err, ERR_MEMORY, "%zu records of mixes", count);
 }
@@ -265,6 +278,8 @@ int replay_index_new(const struct mix_record *record, size_t count, size_t group
     for (size_t i = 0; i < count; i++) {
         if (out->by_xid[i]->kind == MIX_AVERAGE) {
             out->average[out->averages++] = out->by_xid[i];
+        } else if (out->by_xid[i]->kind == MIX_STORED) {
+            out->stored[out->stored_count++] = out->by_xid[i];
         } else {
             out->own[own++] = out->by_xid[i];
         }
@@ -280,6 +295,7 @@ void replay_index_done(struct replay_index *index)
     free(index->by_xid);
     free(index->own);
     free(index->average);
+    free(index->stored);
     free(index->incarnation);
     *index = (struct replay_index){0};
 }
@@ -317,6 +333,15 @@ size_t replay_index_average(const struct replay_index *index, struct mix_xid xid
     const bool found = first < index->averages && mix_xid_is(index->average[first]->xid, xid) &&
                        (!author || replay_is_of(&index->average[first]->own, author));
     return found ? first : index->averages;
+}
+
+const struct mix_record *replay_index_stored(const struct replay_index *index, struct mix_xid xid)
+{
+    size_t at = index->stored_count;
+    while (at > 0 && mix_xid_after(index->stored[at - 1]->xid, xid)) {
+        at--;
+    }
+    return at > 0 && mix_xid_is(index->stored[at - 1]->xid, xid) ? index->stored[at - 1] : NULL;
 }
 
 bool replay_averages_agree(const struct mix_record *a, const struct mix_record *b)

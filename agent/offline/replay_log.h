@@ -21,8 +21,9 @@ struct replay_index {
     const struct mix_record **by_xid;       /* [count] by match, kind, group and generation */
     const struct mix_record **own;          /* starts and moves by incarnation, in order */
     const struct mix_record **average;      /* [averages] by match, group and generation */
+    const struct mix_record **stored;       /* [stored_count] by match: who has sent its average */
     struct replay_incarnation *incarnation; /* [incarnations] by group and generation */
-    size_t count, averages, incarnations;
+    size_t count, averages, incarnations, stored_count;
 };
 
 /* *out is what replay_index_done takes, also on failure. The records are borrowed. ERR_INVALID
@@ -39,6 +40,8 @@ size_t replay_index_find(const struct replay_index *index, const struct mix_memb
  * author: its group and generation; NULL: any. */
 size_t replay_index_average(const struct replay_index *index, struct mix_xid xid,
                             const struct mix_member *author);
+/* The record that says which average of a match became a checkpoint; NULL: none does. */
+const struct mix_record *replay_index_stored(const struct replay_index *index, struct mix_xid xid);
 /* Whether both are averages of the same copies with the same shares, in the same order. */
 bool replay_averages_agree(const struct mix_record *a, const struct mix_record *b);
 

@@ -46,10 +46,14 @@ static int need_copy(struct search *search, const struct mix_member *copy,
     return 0;
 }
 
-/* Groups may compute an average for the same match twice: it does not matter if they agree. */
+/* Groups may compute an average for the same match twice. It does not matter if they agree, or if
+ * the log says whose was stored, as it does since it has such records. */
 static int check_authors(const struct replay_index *index, size_t at, struct err *err)
 {
     const struct mix_record *record = index->average[at];
+    if (replay_index_stored(index, record->xid)) {
+        return 0;
+    }
     for (size_t i = at + 1; i < index->averages; i++) {
         const struct mix_record *other = index->average[i];
         if (!mix_xid_is(other->xid, record->xid)) {
@@ -61,6 +65,13 @@ static int check_authors(const struct replay_index *index, size_t at, struct err
         }
     }
     return 0;
+}
+
+/* The average of a match that was stored, or the first one. */
+static size_t find_stored(const struct replay_index *index, struct mix_xid xid)
+{
+    const struct mix_record *stored = replay_index_stored(index, xid);
+    return replay_index_average(index, xid, stored ? &stored->own : NULL);
 }
 
 static void need_average(struct search *search, size_t at)
@@ -105,6 +116,7 @@ static int need_of(struct search *search, const struct mix_record *record, struc
     int rc = 0;
     switch ((enum mix_kind)record->kind) {
     case MIX_START: return need_start(search, record, err);
+    case MIX_STORED: return 0; /* it is a part of its average */
     case MIX_PAIR:
         rc = need_copy(search, &record->own, record, err);
         return rc ? rc : need_copy(search, &record->peer[0], record, err);
@@ -126,8 +138,14 @@ static int find(struct search *search, bool all, struct err *err)
     if (index->averages == 0) {
         return err_set(err, ERR_INVALID, "no group has computed an average");
     }
-    const struct mix_xid xid = index->average[index->averages - 1]->xid;
-    const size_t last = replay_index_average(index, xid, NULL);
+    const struct mix_record *newest = index->stored_count > 0
+                                          ? index->stored[index->stored_count - 1]
+                                          : index->average[index->averages - 1];
+    const size_t last = find_stored(index, newest->xid);
+    if (last == index->averages) {
+        return err_set(err, ERR_INVALID, "%s: the record of its average is missing",
+                       replay_name(newest).text);
+    }
     search->needs->last = index->average[last];
     int rc = check_authors(index, last, err);
     need_average(search, last);
@@ -197,7 +215,8 @@ size_t replay_needs_average(const struct replay_index *index, const struct mix_r
     const struct mix_member *author = record->kind == MIX_AVERAGE ? &record->own
                                       : record->peer_count > 0    ? &record->peer[0]
                                                                   : NULL;
-    return replay_index_average(index, record->xid, author);
+    return author ? replay_index_average(index, record->xid, author)
+                  : find_stored(index, record->xid);
 }
 
 /* ---- life ---- */

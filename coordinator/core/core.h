@@ -121,6 +121,10 @@ bool core_may_store_unit(const struct core *core, const char *device_id,
 const struct job_spec *core_average_job(const struct core *core, const char *device_id,
                                         const struct stored_average *average,
                                         const struct model **model);
+/* Return whether the accuracy that comes with it is that of a number of correct labels. True for
+ * one that is not expected. */
+bool core_average_possible(const struct core *core, const char *device_id,
+                           const struct stored_average *average);
 
 /* Of jobs of strategy gossip, since the start; `training` is now. */
 struct core_gossip {

@@ -165,6 +165,15 @@ void gossip_hear(struct gossip *gossip, size_t index, const struct gossip_report
     }
 }
 
+/* Half of the numbers stay, whatever a device claims. */
+void gossip_outlive(struct gossip *gossip, struct mix_xid known)
+{
+    const struct mix_xid last = {gossip->rules.life, gossip->counter};
+    if (mix_xid_after(known, last) && known.life < (int64_t)INTEGER_MAX / 2) {
+        gossip->rules.life = known.life + 1;
+    }
+}
+
 /* ---- time ---- */
 
 void gossip_tick(struct gossip *gossip, int64_t rate_step, int64_t now_ms)

@@ -85,6 +85,8 @@ struct gossip {
     int64_t average_step;   /* rate_step when it was begun */
     bool finishes, is_last; /* gossip_finish was called; the average was begun after that */
     size_t averager;
+    bool avoids; /* the group `avoided` computes an average only if no other one can */
+    size_t avoided;
     bool in_average[LEVELS_GROUPS_MAX]; /* whose copies the present one has */
     bool offered;                       /* the average to the groups that adopt it */
     int64_t phase_until_ms;
@@ -128,6 +130,9 @@ static inline int64_t gossip_missed_periods(const struct gossip *gossip, size_t 
 
 void gossip_hear(struct gossip *gossip, size_t group, const struct gossip_report *report,
                  int64_t now_ms);
+/* A group knows this match. If none of the present life came after it, a life that this coordinator
+ * does not know has made it: those to come are of a later one, as groups refuse earlier ones. */
+void gossip_outlive(struct gossip *gossip, struct mix_xid known);
 /* Match the groups that want it and may, and go on with the average. rate_step: the step of the job
  * whose learning rate holds from now on. */
 void gossip_tick(struct gossip *gossip, int64_t rate_step, int64_t now_ms);
@@ -158,6 +163,18 @@ static inline void gossip_finish(struct gossip *gossip)
 {
     gossip->finishes = true;
 }
+/* The last average is not evaluated, as its groups have stopped: they average once more when they
+ * are back. */
+void gossip_repeat_last(struct gossip *gossip);
+/* From the next average on this group computes one only if no other group can. LEVELS_GROUPS_MAX:
+ * any does. */
+static inline void gossip_avoid(struct gossip *gossip, size_t group)
+{
+    gossip->avoids = group < LEVELS_GROUPS_MAX;
+    gossip->avoided = group;
+}
+/* Return whether the present average has the copy of more than one group. */
+bool gossip_had_choice(const struct gossip *gossip);
 /* Return whether the average is the last one. */
 static inline bool gossip_is_last(const struct gossip *gossip)
 {

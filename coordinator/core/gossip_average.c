@@ -2,6 +2,7 @@
  * others adopt it. */
 #include <math.h>
 
+#include "base/assert.h"
 #include "coordinator/core/gossip_inside.h"
 
 static void enter_phase(struct gossip *gossip, enum gossip_phase phase, double seconds,
@@ -102,24 +103,32 @@ static bool contributes(const struct gossip_group *group)
     return group->present && group->asked && group->gave;
 }
 
-/* The best connected one, then the fastest; count: none is left. */
+static bool may_compute(const struct gossip *gossip, size_t g)
+{
+    return contributes(&gossip->group[g]) && !gossip->group[g].tried;
+}
+
+/* The best connected one, then the fastest, and the avoided one at last; count: none is left. */
 static size_t choose_averager(const struct gossip *gossip)
 {
     size_t best = gossip->count;
     double least = INFINITY;
     for (size_t g = 0; g < gossip->count; g++) {
         const struct gossip_group *group = &gossip->group[g];
+        const bool last_resort = gossip->avoids && gossip->avoided == g;
         double sum = 0;
         for (size_t other = 0; other < gossip->count; other++) {
             sum += other != g && contributes(&gossip->group[other]) ? gossip->seconds[g][other] : 0;
         }
-        const bool may = contributes(group) && !group->tried;
+        const bool may = may_compute(gossip, g) && !last_resort;
         const bool better = sum < least || (sum <= least && best < gossip->count &&
                                             group->speed > gossip->group[best].speed);
         best = may && better ? g : best;
         least = best == g ? sum : least;
     }
-    return best;
+    const bool avoided = best == gossip->count && gossip->avoids &&
+                         gossip->avoided < gossip->count && may_compute(gossip, gossip->avoided);
+    return avoided ? gossip->avoided : best;
 }
 
 static void compute(struct gossip *gossip, int64_t now_ms)
@@ -220,6 +229,23 @@ void gossip_average(struct gossip *gossip, int64_t now_ms)
         }
         break;
     }
+}
+
+void gossip_repeat_last(struct gossip *gossip)
+{
+    ASSERT(gossip->is_last);
+    gossip->is_last = gossip->stored = gossip->has_tests = false;
+    gossip->tests_until_ms = gossip->arrives_until_ms = 0;
+    gossip->phase = GOSSIP_MIXES;
+}
+
+bool gossip_had_choice(const struct gossip *gossip)
+{
+    size_t groups = 0;
+    for (size_t g = 0; g < gossip->count; g++) {
+        groups += gossip->in_average[g];
+    }
+    return groups > 1;
 }
 
 void gossip_refuse(struct gossip *gossip, int64_t now_ms)

@@ -22,14 +22,22 @@
 
 /* ---- matches ---- */
 
-static void begin_work(struct parent_slot *parent)
+/* A restored backup has the life of an earlier time. The time of day names none again, and is later
+ * than those that devices know (docs/adr/0153). */
+static int64_t next_life(const struct core *core, int64_t last)
+{
+    return core->wall_ms > last ? core->wall_ms : last + 1;
+}
+
+static void begin_work(const struct core *core, struct parent_slot *parent)
 {
     const struct job_spec *spec = &parent->job.spec;
     const enum levels_weights weights = gossip_by_samples(spec)                    ? LEVELS_SAMPLES
                                         : spec->gossip.weights == WEIGHTS_ACCURACY ? LEVELS_ACCURACY
                                                                                    : LEVELS_EQUAL;
+    parent->parent.gossip.life = next_life(core, parent->parent.gossip.life);
     const struct gossip_rules rules = {.seed = (uint64_t)spec->seed,
-                                       .life = ++parent->parent.gossip.life,
+                                       .life = parent->parent.gossip.life,
                                        .batch = spec->batch,
                                        .rounds = spec->gossip.schedule == SCHEDULE_ROUNDS,
                                        .level = spec->gossip.level,
@@ -39,6 +47,7 @@ static void begin_work(struct parent_slot *parent)
                                        .tests = spec->test_local.holdout > 0,
                                        .average_every = spec->gossip.average_every};
     gossip_init(&parent->mixes.gossip, &rules);
+    gossip_vary_author(parent);
     parent->mixes.begun = true;
     groups_changed(parent);
 }
@@ -192,7 +201,7 @@ static void go_on(struct core *core, struct parent_slot *parent)
             without[g] = g != last;
         }
         if (trained == 0 && gossip_has_result(parent)) {
-            gossip_end(core, parent);
+            gossip_end_without_groups(core, parent);
         } else if (trained == 0) {
             groups_end(core, parent, JOB_FAILED, "no_groups", "no group was trained");
         } else {
@@ -219,7 +228,7 @@ static int64_t next_tick_ms(const struct core *core, const struct parent_slot *p
 static void run(struct core *core, struct parent_slot *parent)
 {
     if (!parent->mixes.begun) {
-        begin_work(parent);
+        begin_work(core, parent);
     }
     groups_follow(core, parent);
     if (!parent->parent.paused) {
@@ -234,6 +243,8 @@ static void run(struct core *core, struct parent_slot *parent)
     match(core, parent);
     if (!parent->parent.paused) {
         gossip_judge(core, parent);
+    } else if (gossip_has_result(parent)) {
+        gossip_repeat_last(&parent->mixes.gossip); /* what it was judged by is gone */
     }
     if (parent->work.ended) {
         return;
@@ -306,6 +317,25 @@ static bool waits_for_others(const struct mix_report *report)
     return report->wants || mix_is_open(report->pair.state) || mix_is_open(report->average.state);
 }
 
+/* Before its records are judged. In its first report a group knows no match of this life: it is
+ * matched after that. Later ones are not trusted with a life. */
+static void learn_life(struct parent_slot *parent, size_t group, const struct mix_report *report)
+{
+    struct gossip *gossip = &parent->mixes.gossip;
+    if (gossip->group[group].heard) {
+        return;
+    }
+    gossip_outlive(gossip, report->pair.xid);
+    gossip_outlive(gossip, report->average.xid);
+    for (size_t i = 0; i < report->record_count; i++) {
+        gossip_outlive(gossip, report->record[i].xid);
+    }
+    if (parent->mixes.begun && gossip->rules.life != parent->parent.gossip.life) {
+        parent->parent.gossip.life = gossip->rules.life;
+        groups_changed(parent);
+    }
+}
+
 void gossip_job_hear(struct core *core, struct job_slot *job, const struct heartbeat *heartbeat)
 {
     const struct mix_report *report = &heartbeat->mix;
@@ -313,6 +343,7 @@ void gossip_job_hear(struct core *core, struct job_slot *job, const struct heart
     if (!parent || parent->job.spec.strategy != STRATEGY_GOSSIP || parent->work.ended) {
         return;
     }
+    learn_life(parent, (size_t)job->job.group, report);
     for (size_t i = 0; i < report->record_count; i++) {
         if (gossip_record_fits(parent, &report->record[i])) {
             gossip_record(core, parent, &report->record[i]);

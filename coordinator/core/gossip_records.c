@@ -20,7 +20,7 @@ static bool was_made(const struct parent_slot *parent, struct mix_xid xid)
 
 bool gossip_record_fits(const struct parent_slot *parent, const struct mix_record *record)
 {
-    bool fits = record->kind != MIX_START && was_made(parent, record->xid) &&
+    bool fits = !mix_kind_is_central(record->kind) && was_made(parent, record->xid) &&
                 has_begun(parent, &record->own) && record->peer_count > 0 &&
                 (record->kind == MIX_AVERAGE || record->peer_count == 1);
     for (size_t i = 0; i < record->peer_count && fits; i++) {

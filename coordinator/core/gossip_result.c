@@ -8,13 +8,15 @@
 #include "coordinator/core/exports.h"
 #include "coordinator/core/gossip_groups.h"
 #include "coordinator/core/gossip_job.h"
+#include "coordinator/core/gossip_records.h"
 #include "coordinator/core/groups.h"
 #include "coordinator/core/kept.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
 
-#define GOOD_AVERAGES 3 /* that end a job with target_accuracy */
+#define GOOD_AVERAGES 3   /* that end a job with target_accuracy */
+#define LABEL_ERROR 0.001 /* of a quotient of doubles times its divisor, and far more */
 
 /* ---- the end ---- */
 
@@ -90,6 +92,22 @@ const struct job_spec *core_average_job(const struct core *core, const char *dev
     return job ? &parent->job.spec : NULL;
 }
 
+/* The figures of one test set: so many of its labels are correct. */
+bool core_average_possible(const struct core *core, const char *device_id,
+                           const struct stored_average *average)
+{
+    struct parent_slot *parent;
+    if (!average->has_accuracy || !author_of(core, device_id, average, &parent)) {
+        return true;
+    }
+    const struct job *job = &parent->job;
+    const double labels = job->spec.dataset_test[0] != '\0'
+                              ? (double)job->data.test_samples * (double)parent->model->positions
+                              : 0;
+    const double correct = average->accuracy * labels;
+    return labels > 0 && fabs(correct - round(correct)) <= LABEL_ERROR;
+}
+
 /* The newest ones stay. */
 static void keep_average(struct core *core, struct parent_slot *parent,
                          const struct gossip_average *average)
@@ -134,12 +152,49 @@ bool gossip_has_result(const struct parent_slot *parent)
     return gossip_is_last(&parent->mixes.gossip) && parent->mixes.gossip.stored;
 }
 
-void gossip_end(struct core *core, struct parent_slot *parent)
+static void end_job(struct core *core, struct parent_slot *parent)
 {
     const struct gossip_state *state = &parent->parent.gossip;
     bool without[GROUPS_MAX] = {false};
     find_left_out(parent, without);
     gossip_succeed(core, parent, &state->average[state->average_count - 1].checkpoint, "", without);
+}
+
+void gossip_end_without_groups(struct core *core, struct parent_slot *parent)
+{
+    if (!parent->mixes.gossip.rules.tests) {
+        end_job(core, parent);
+    }
+}
+
+void gossip_vary_author(struct parent_slot *parent)
+{
+    struct gossip *gossip = &parent->mixes.gossip;
+    const struct gossip_state *state = &parent->parent.gossip;
+    const bool varies = state->good > 0 && !gossip->rules.tests && state->average_count > 0;
+    gossip_avoid(gossip, varies ? (size_t)state->average[state->average_count - 1].author.group
+                                : LEVELS_GROUPS_MAX);
+}
+
+/* No group's word counts twice in a row, unless the average is of its copy alone. */
+static bool is_heard_again(const struct parent_slot *parent)
+{
+    const struct gossip_state *state = &parent->parent.gossip;
+    const struct gossip_average *newest = &state->average[state->average_count - 1];
+    return state->good > 0 && !parent->mixes.gossip.rules.tests && state->average_count > 1 &&
+           newest[-1].author.group == newest->author.group &&
+           gossip_had_choice(&parent->mixes.gossip);
+}
+
+static int64_t count_good(const struct parent_slot *parent)
+{
+    const struct gossip_state *state = &parent->parent.gossip;
+    const struct gossip_average *average = &state->average[state->average_count - 1];
+    const double target = parent->job.spec.gossip.target_accuracy;
+    if (target <= 0 || !average->has_accuracy || average->accuracy < target) {
+        return 0;
+    }
+    return is_heard_again(parent) ? state->good : state->good + 1;
 }
 
 /* The average that was stored last is judged, or cannot be: the job may end with it. */
@@ -148,13 +203,12 @@ static void take_judged(struct core *core, struct parent_slot *parent, double lo
     bool without[GROUPS_MAX] = {false};
     struct gossip_state *state = &parent->parent.gossip;
     const struct gossip_average *average = &state->average[state->average_count - 1];
-    const double target = parent->job.spec.gossip.target_accuracy;
     show_accuracy(core, parent, average, loss);
-    state->good =
-        target > 0 && average->has_accuracy && average->accuracy >= target ? state->good + 1 : 0;
+    state->good = count_good(parent);
+    gossip_vary_author(parent);
     groups_changed(parent);
     if (gossip_is_last(&parent->mixes.gossip)) {
-        gossip_end(core, parent);
+        end_job(core, parent);
     } else if (state->good >= GOOD_AVERAGES) {
         gossip_succeed(core, parent, &average->checkpoint, "stopped_early", without);
     }
@@ -186,7 +240,7 @@ void gossip_on_average(struct core *core, const struct event *event)
     const int64_t group = author->job.group;
     struct gossip_average average = {
         .xid = stored->average.xid,
-        .author = {.group = group, .generation = parent->mixes.group[group].incarnation},
+        .author = {.group = group, .generation = parent->parent.gossip.member[group].incarnation},
         .bytes = stored->bytes,
         .step = parent->mixes.gossip.average_step,
         .accuracy = stored->average.accuracy,
@@ -195,6 +249,9 @@ void gossip_on_average(struct core *core, const struct event *event)
     exports_store(core, &parent->job, average.step, average.sha256, average.bytes);
     average.checkpoint = core->checkpoint.id;
     keep_average(core, parent, &average);
+    const struct mix_record record = {
+        .xid = average.xid, .kind = MIX_STORED, .own = average.author};
+    gossip_record(core, parent, &record);
     gossip_stored(&parent->mixes.gossip, average.xid);
     gossip_watch_average(core, parent, average.step);
     groups_changed(parent);

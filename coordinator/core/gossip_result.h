@@ -14,10 +14,13 @@ void gossip_note_tests(struct parent_slot *parent, size_t group, const struct mi
 /* Judge the present average by what its groups have said of it, as soon as it is known. The job may
  * end. A device that is lost before it has said so is not in the mean. */
 void gossip_judge(struct core *core, struct parent_slot *parent);
+/* A job may end by the accuracy of its averages, as their authors claim it: while the newest ones
+ * are good, the author of the last one does not compute the next. */
+void gossip_vary_author(struct parent_slot *parent);
 /* Return whether the last average is stored. */
 bool gossip_has_result(const struct parent_slot *parent);
-/* The job ends with it. */
-void gossip_end(struct core *core, struct parent_slot *parent);
+/* The job ends with it, as no group is left: at once, or as gossip_judge says. */
+void gossip_end_without_groups(struct core *core, struct parent_slot *parent);
 /* The job ends with that checkpoint, which is an average without some groups. */
 void gossip_succeed(struct core *core, struct parent_slot *parent,
                     const struct checkpoint_id *checkpoint, const char *reason,

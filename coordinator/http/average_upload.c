@@ -72,6 +72,40 @@ static const struct job_spec *find_job(const struct core *core, struct http_exch
     return spec;
 }
 
+static struct event stored_event(const struct upload *frame)
+{
+    const struct average_upload *upload = (const struct average_upload *)frame;
+    struct event event = {.type = EVENT_AVERAGE_STORED,
+                          .average_stored = {.device = upload->device,
+                                             .average = upload->average,
+                                             .bytes = (int64_t)frame->bytes}};
+    memcpy(event.average_stored.sha256, upload->sha256, SHA256_SIZE);
+    return event;
+}
+
+/* Another group may compute it. */
+static void report_refused(struct coordinator *coordinator, const struct average_upload *upload)
+{
+    struct event event = stored_event(&upload->frame);
+    event.average_stored.refused = true;
+    turn_event(coordinator->turn, &event, NULL, NULL);
+}
+
+static bool check_accuracy(struct coordinator *coordinator, struct http_exchange *exchange,
+                           const struct average_upload *upload)
+{
+    const struct stored_average *average = &upload->average;
+    if (core_average_possible(coordinator->core, upload->device.text, average)) {
+        return true;
+    }
+    answer_problem(exchange, PROBLEM_INVALID_PARAMETER,
+                   "query parameter 'test_accuracy': no part of the labels of the job's test data");
+    log_warn("average_invalid", "device=%s job=%s error=\"impossible accuracy\"",
+             upload->device.text, average->job.text);
+    report_refused(coordinator, upload);
+    return false;
+}
+
 static bool admit(struct coordinator *coordinator, struct http_exchange *exchange,
                   struct average_upload *out)
 {
@@ -92,29 +126,11 @@ static bool admit(struct coordinator *coordinator, struct http_exchange *exchang
     }
     out->device = device->id;
     const struct model *model;
-    return find_job(coordinator->core, exchange, out, &model) != NULL;
+    return find_job(coordinator->core, exchange, out, &model) != NULL &&
+           check_accuracy(coordinator, exchange, out);
 }
 
 /* ---- the file ---- */
-
-static struct event stored_event(const struct upload *frame)
-{
-    const struct average_upload *upload = (const struct average_upload *)frame;
-    struct event event = {.type = EVENT_AVERAGE_STORED,
-                          .average_stored = {.device = upload->device,
-                                             .average = upload->average,
-                                             .bytes = (int64_t)frame->bytes}};
-    memcpy(event.average_stored.sha256, upload->sha256, SHA256_SIZE);
-    return event;
-}
-
-/* Another group may compute it. */
-static void report_refused(const struct average_upload *upload)
-{
-    struct event event = stored_event(&upload->frame);
-    event.average_stored.refused = true;
-    turn_event(upload->frame.coordinator->turn, &event, NULL, NULL);
-}
 
 static bool accepted(const struct average_upload *upload, int rc, const struct err *err)
 {
@@ -122,7 +138,7 @@ static bool accepted(const struct average_upload *upload, int rc, const struct e
         answer_problem(upload->frame.exchange, PROBLEM_INVALID_CHECKPOINT, "%s", err->text);
         log_warn("average_invalid", "device=%s job=%s error=%s", upload->device.text,
                  upload->average.job.text, log_quote(err->text).text);
-        report_refused(upload);
+        report_refused(upload->frame.coordinator, upload);
     } else if (rc) {
         answer_err(upload->frame.exchange, err);
     }

@@ -1467,7 +1467,7 @@ class MixRecord(TypedDict):
     """What a group did: job and records determine every bit."""
 
     xid: MixXid
-    kind: Literal["pair", "average", "adopt", "start"]
+    kind: Literal["pair", "average", "adopt", "start", "stored"]
     own: MixMember
     peers: NotRequired[list[MixMember]]
     alpha: NotRequired[float]
@@ -1847,7 +1847,7 @@ class MixOrder(TypedDict):
     """A match of a group."""
 
     xid: MixXid
-    kind: Literal["pair", "average", "adopt", "start"]
+    kind: Literal["pair", "average", "adopt", "start", "stored"]
     averages: NotRequired[bool]
     alpha: float
     statistics_alpha: float

@@ -6,7 +6,7 @@ import urllib.parse
 
 from api import BINARY, JOB, Api, record
 from connections import wait_for
-from fake_agent import FakeAgent, trained_model
+from fake_agent import FakeAgent, drive, trained_model
 from paceline import must
 
 GOSSIP = {**JOB, "strategy": "gossip", "devices": {"min": 2, "max": 2}, "micro_batches": 1}
@@ -102,6 +102,7 @@ def test_a_job_on_local_data_reports_faults_at_its_fields():
         expect("/dataset/train", "needs the name of a data set, or 'local'", dataset={"train": {}})
         expect("/dataset/train/place", "unknown field", dataset={"train": {"place": "here"}})
         expect("/dataset/test", "no data set 'none'", dataset={**local, "test": "none"})
+        expect("/dataset/test", "needs 'name' or 'holdout', or null", dataset={**local, "test": {}})
         check_holdout(api, job, expect)
         forged = {"local": "xrays", "device": agents[0].id, "sha256": "cd" * 32}
         one = {"min": 1, "max": 1}
@@ -209,11 +210,11 @@ def order_of(agent):
     return next((order for order in orders if order["kind"] == "average"), None)
 
 
-def averaging(api, agents):
+def averaging(api, agents, spec=None):
     """Let a job make its steps at once, and its groups give a copy. (the job, the run of the group
     that is to average, its agent, the other agent, the order)
     """
-    job = api.submit(GOSSIP)
+    job = api.submit(spec or GOSSIP)
     for agent in agents * 3:
         agent.act(train_to=1)
     for step in (1, 4):
@@ -307,6 +308,7 @@ def test_forged_records_of_mixes_are_not_stored_and_none_is_replaced():
             {"xid": {"life": life + 1, "counter": 1}},
             {"xid": {"life": life, "counter": 0}},
             {"kind": "start"},
+            {"kind": "stored", "peers": []},
             {"own": {**own, "generation": own["generation"] + 1}},
             {"own": {**own, "generation": 0}},
             {"own": {**own, "group": 2}},
@@ -488,9 +490,103 @@ def test_an_average_is_stored_by_the_group_that_computes_it_only():
         must(seen["progress"]["accuracy"] == 0.75, f"{seen['progress']}")
         api.problem("PUT", tested, model, BINARY, code="stale_generation")
         rows = api.get(f"/v1/jobs/{job['id']}/mixes")["items"]
-        must([row["record"]["kind"] for row in rows] == ["start", "start"], f"{rows}")
+        must([row["record"]["kind"] for row in rows] == ["start", "start", "stored"], f"{rows}")
+        mix, stored = run["mix"], rows[-1]["record"]
+        must(stored["xid"] == order["xid"], f"{stored}")
+        must(stored["own"] == {"group": mix["group"], "generation": mix["generation"]}, f"{stored}")
         path = f"/v1/jobs/{job['id']}/metrics?name=test_accuracy"
         wait_for(
             lambda: [metric["value"] for metric in api.get(path)["items"]] == [0.75],
             "the accuracy of the average is no metric",
         )
+
+
+def test_an_accuracy_that_no_number_of_labels_gives_is_refused():
+    with Api() as api:
+        agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two")]
+        job, run, author, other, order = averaging(api, agents)
+        report(author, run, xid=order["xid"], state="fetched", copied=True)
+        model = trained_model(run)
+        for claimed in ("nan", "inf", -0.5, 1.5):
+            path = average_path(author, run, order, model, test_accuracy=claimed, test_loss=1)
+            api.problem("PUT", path, model, BINARY, code="invalid_parameter")
+        path = average_path(author, run, order, model, test_accuracy=0.12345, test_loss=1)
+        words = ("test_accuracy", "labels")
+        api.problem("PUT", path, model, BINARY, code="invalid_parameter", words=words)
+        author, run, order = other, other.assignment()["run"], order_of(other)
+        must(order["averages"], "nobody else computes it")
+        report(author, run, xid=order["xid"], state="fetched", copied=True)
+        path = average_path(author, run, order, model, test_accuracy=0.5, test_loss=1)
+        api.request("PUT", path, model, BINARY, expect=204)
+        must(api.job(job)["state"] == "succeeded", f"{api.job(job)}")
+
+
+def mix_once(agents):
+    for agent in agents:
+        report(agent, agent.assignment()["run"], fields={"wants": True})
+    orders = agents[0].assignment()["run"]["mix"]["orders"]
+    xid = next(order["xid"] for order in orders if order["kind"] == "pair")
+    for agent in agents:
+        pair = {"xid": xid, "state": "applied", "copied": True}
+        report(agent, agent.assignment()["run"], pair, fields={"mixes": 1})
+
+
+def next_author(agents):
+    """Let all groups give a copy for the next average. (the agent that computes it, its run)"""
+    for agent in agents:
+        agent.step += 1
+        report(agent, agent.assignment()["run"])
+    xid = order_of(agents[0])["xid"]
+    for agent in agents:
+        report(agent, agent.assignment()["run"], xid=xid, state="applied", copied=True)
+    author = next(agent for agent in agents if order_of(agent).get("averages"))
+    return author, author.assignment()["run"]
+
+
+def test_two_groups_agree_before_an_accuracy_ends_a_job():
+    with Api() as api:
+        agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two")]
+        options = {"average_every": 1, "adopt": False, "target_accuracy": 0.5}
+        job = api.submit({**GOSSIP, "steps": 100000, "epochs": 10000, "gossip": options})
+        for agent in agents * 3:
+            agent.act(train_to=1)
+        authors = []
+        for good in (True, False, True, True, True):
+            mix_once(agents)
+            author, run = next_author(agents)
+            order = order_of(author)
+            report(author, run, xid=order["xid"], state="fetched", copied=True)
+            model = trained_model(run, value=len(authors))
+            accuracy = 0.75 if good else 0.25
+            path = average_path(author, run, order, model, test_accuracy=accuracy, test_loss=1)
+            must(api.job(job)["state"] == "running", f"after {authors}: {api.job(job)}")
+            api.request("PUT", path, model, BINARY, expect=204)
+            authors.append(author.name)
+        seen = api.job(job)
+        must(seen["state_reason"] == "stopped_early", f"{seen}")
+        first, other = authors[0], authors[1]
+        must(first != other, f"{authors}: the second good average would be its own again")
+        # After the bad one any group may compute the next.
+        must(authors[2] != authors[3] != authors[4], f"{authors}")
+
+
+def test_a_pause_in_the_last_evaluation_is_followed_by_another_average():
+    with Api() as api:
+        shape = api.get("/v1/datasets/digits-train")
+        like = {key: shape[key] for key in ("height", "width", "channels", "dtype")}
+        agents = [
+            FakeAgent(api, name, protocol=6, data=[offer(**like)]) for name in ("one", "two")
+        ]
+        dataset = {"train": {"local": "xrays"}, "test": {"holdout": 0.1}}
+        job, run, author, other, order = averaging(api, agents, {**GOSSIP, "dataset": dataset})
+        report(author, run, xid=order["xid"], state="fetched", copied=True)
+        model = trained_model(run)
+        api.request("PUT", average_path(author, run, order, model), model, BINARY, expect=204)
+        must(api.job(job)["state"] == "running", "it ends before the average is evaluated")
+        api.verb(job, "pause")
+        drive(api, job, agents, "paused")
+        api.verb(job, "resume")
+        for agent in agents * 3:
+            agent.act(train_to=agents[0].step)
+        seen = api.job(job)
+        must(seen["state"] == "running", f"it ends without an evaluation: {seen}")

@@ -92,6 +92,14 @@ def check_log(records, groups):
         must(not unknown, f"{record} names {unknown}, which did not start")
 
 
+def check_begun_again(records, groups, expected):
+    """The expected groups, and no others, have begun once more with an average."""
+    check_log(records, groups)
+    starts = of_kind(records, "start")
+    again = [record["own"]["group"] for record in starts if record["xid"]["counter"] > 0]
+    must(again == expected, f"{starts}")
+
+
 def check_metrics(fleet, job, groups):
     """Of the job with each average, of its groups with each mix."""
     for name, most in (("mix_seconds", 10), ("distance", 10), ("period_cv", 1)):
@@ -130,6 +138,13 @@ def wait_for_averages(fleet, job, count):
     fleet.wait_until(
         job, lambda seen: groups_of(fleet, job).get("averages_stored", 0) >= count, "more averages"
     )
+
+
+def submit_until_average(fleet, spec, count=1):
+    """The job that has stored so many averages."""
+    job = fleet.submit(spec)
+    wait_for_averages(fleet, job, count)
+    return job
 
 
 def test_in_rounds_all_groups_make_one_pass_of_their_data_and_mix_at_once():

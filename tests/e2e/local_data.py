@@ -349,12 +349,6 @@ def group_of(fleet, job, name):
     raise AssertionError(f"no group on {name}")
 
 
-def wait_for_averages(fleet, job, count):
-    fleet.wait_until(
-        job, lambda seen: groups_of(fleet, job).get("averages_stored", 0) >= count, "more averages"
-    )
-
-
 def wait_for_message(fleet, job, words):
     return fleet.wait_until(job, lambda seen: words in seen["message"], f"'{words}'")
 

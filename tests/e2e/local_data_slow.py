@@ -1,6 +1,13 @@
 """Jobs on data that never leave their devices, whose devices or coordinator go away."""
 
-from gossip import check_log, groups_of, mixes_of, of_kind
+from gossip import (
+    check_begun_again,
+    groups_of,
+    mixes_of,
+    of_kind,
+    submit_until_average,
+    wait_for_averages,
+)
 from local_data import (
     LocalFleet,
     check_replayed,
@@ -10,7 +17,6 @@ from local_data import (
     local_job,
     put_folder,
     replayed,
-    wait_for_averages,
     wait_for_message,
 )
 from paceline import must
@@ -36,8 +42,7 @@ def test_a_group_waits_for_its_device_and_the_others_go_on():
     with LocalFleet(lease_ms=2000) as fleet:
         fleet.own_all(3)
         spec = local_job(epochs=40)
-        job = fleet.submit(spec)
-        wait_for_averages(fleet, job, 1)
+        job = submit_until_average(fleet, spec)
         number, _ = group_of(fleet, job, "own1")
         fleet.own("spare", fleet.share(1, 3))  # it is free, has the same data, and is no successor
         gone = fleet.agents[1]
@@ -56,10 +61,7 @@ def test_a_group_waits_for_its_device_and_the_others_go_on():
         )
         fleet.wait(job, "succeeded")
         must(again.running(), "the agent has ended")
-        check_log(mixes_of(fleet, job), 3)
-        starts = of_kind(mixes_of(fleet, job), "start")
-        again = [r for r in starts if r["xid"]["counter"] > 0]
-        must([r["own"]["group"] for r in again] == [number], f"{starts}")
+        check_begun_again(mixes_of(fleet, job), 3, [number])
         check_replayed(fleet, job, spec)
 
 
@@ -67,8 +69,7 @@ def test_a_restarted_coordinator_goes_on_with_local_data():
     with LocalFleet() as fleet:
         fleet.own_all(3)
         spec = local_job(epochs=12)
-        job = fleet.submit(spec)
-        wait_for_averages(fleet, job, 1)
+        job = submit_until_average(fleet, spec)
         before = [group_of(fleet, job, f"own{i}")[1]["dataset"] for i in range(3)]
         fleet.coordinator.kill()
         fleet.restart_coordinator("--heartbeat-ms", "1000", "--lease-ms", "8000")
@@ -83,8 +84,7 @@ def test_a_restarted_coordinator_goes_on_with_local_data():
 def test_a_job_ends_without_a_device_that_stays_away():
     with LocalFleet(lease_ms=2000) as fleet:
         fleet.own_all(3)
-        job = fleet.submit(local_job(epochs=12))
-        wait_for_averages(fleet, job, 1)
+        job = submit_until_average(fleet, local_job(epochs=12))
         number, _ = group_of(fleet, job, "own2")
         fleet.agents[2].kill()
         seen = fleet.wait(job, "succeeded")
@@ -95,8 +95,7 @@ def test_a_job_ends_without_a_device_that_stays_away():
 def test_a_group_whose_data_have_changed_begins_again_on_them():
     with LocalFleet(lease_ms=2000) as fleet:
         fleet.own_all(3)
-        job = fleet.submit(local_job(epochs=40))
-        wait_for_averages(fleet, job, 1)
+        job = submit_until_average(fleet, local_job(epochs=40))
         number, old = group_of(fleet, job, "own0")
         gone = fleet.agents[0]
         gone.kill()
@@ -154,8 +153,7 @@ def test_held_out_samples_end_a_job_that_has_its_accuracy():
 def test_a_lost_device_is_not_in_the_mean():
     with LocalFleet(lease_ms=2000) as fleet:
         fleet.own_all(3)
-        job = fleet.submit(holding_job(epochs=20))
-        wait_for_averages(fleet, job, 1)
+        job = submit_until_average(fleet, holding_job(epochs=20))
         number, _ = group_of(fleet, job, "own2")
         fleet.wait_until(job, lambda seen: held_out(fleet, job)[number], "its figures")
         fleet.agents[2].kill()

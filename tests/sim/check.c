@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "tests/sim/check_gossip.h"
+#include "tests/sim/check_held_out.h"
 #include "tests/sim/check_rounds.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/faults.h"
@@ -19,8 +20,9 @@
 int check_new(struct world *world, struct err *err)
 {
     world->check = calloc(1, sizeof(*world->check));
-    const int rc = world->check ? check_gossip_new(&world->check->gossip, err)
-                                : err_set(err, ERR_MEMORY, "check");
+    int rc = world->check ? check_gossip_new(&world->check->gossip, err)
+                          : err_set(err, ERR_MEMORY, "check");
+    rc = rc ? rc : check_held_out_new(&world->check->held_out, err);
     return rc ? rc : check_rounds_new(&world->check->rounds, err);
 }
 
@@ -33,6 +35,7 @@ void check_free(struct world *world)
     }
     if (world->check) {
         check_gossip_free(&world->check->gossip);
+        check_held_out_free(&world->check->held_out);
         check_rounds_free(&world->check->rounds);
     }
     free(world->check);

@@ -10,6 +10,7 @@
 
 struct core;
 struct check_gossip;
+struct check_held_out;
 struct check_rounds;
 
 #define CHECK_IDS_MAX 256
@@ -70,11 +71,12 @@ struct check {
     bool drained[SIM_DEVICES_MAX];                   /* as their rows said last */
     struct checkpoint_id deleted[CHECK_DELETED_MAX]; /* by users */
     size_t deleted_count;
-    struct check_gossip *gossip; /* of groups that mix */
-    struct check_rounds *rounds; /* and do so in rounds */
-    int repeats;                 /* the highest count of them all */
-    int backups;                 /* how often rows of an earlier time were put back */
-    uint64_t restored;           /* commits since rows were last compared with the core */
+    struct check_gossip *gossip;     /* of groups that mix */
+    struct check_held_out *held_out; /* and evaluate on what their devices hold out */
+    struct check_rounds *rounds;     /* and do so in rounds */
+    int repeats;                     /* the highest count of them all */
+    int backups;                     /* how often rows of an earlier time were put back */
+    uint64_t restored;               /* commits since rows were last compared with the core */
 };
 
 int check_new(struct world *world, struct err *err);

@@ -328,10 +328,10 @@ void check_records_due(struct world *world)
     check_log_due(world->check->gossip->log);
 }
 
-/* What was given out since is not known any more. */
+/* Names of incarnations are given out again, those of matches are not. */
 void check_mix_backup(struct world *world)
 {
-    world->check->gossip->match_count = world->check->gossip->move_count = 0;
+    world->check->gossip->move_count = 0;
 }
 
 void check_records_done(struct world *world)

@@ -167,14 +167,28 @@ static void check_groups(struct world *world, struct check_log *log, const struc
 
 /* ---- averages ---- */
 
+/* Which of several it was, the log must say by itself. */
+static const struct mix_record *find_stored(const struct mix_replay *replay, struct mix_xid xid)
+{
+    size_t at = replay->record_count;
+    while (at > 0 && !(replay->record[at - 1]->kind == MIX_STORED &&
+                       mix_xid_is(replay->record[at - 1]->xid, xid))) {
+        at--;
+    }
+    return at > 0 ? replay->record[at - 1] : NULL;
+}
+
 static void check_newest(struct world *world, struct check_log *log, const struct job *job,
                          const struct gossip_average *average)
 {
     struct mix_replay *replay = &log->replay;
     struct mix_state state;
+    const struct mix_record *stored = find_stored(replay, average->xid);
     for (size_t i = 0; i < replay->record_count; i++) {
         const struct mix_record *record = replay->record[i];
-        if (record->kind != MIX_AVERAGE || !mix_xid_is(record->xid, average->xid)) {
+        if (!stored || record->kind != MIX_AVERAGE || !mix_xid_is(record->xid, average->xid) ||
+            record->own.group != stored->own.group ||
+            record->own.generation != stored->own.generation) {
             continue;
         }
         replay->known_count = 0;

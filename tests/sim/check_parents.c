@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "tests/sim/check.h"
 #include "tests/sim/check_gossip.h"
+#include "tests/sim/check_held_out.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/users.h"
 
@@ -289,6 +290,7 @@ void check_parents(struct world *world)
         }
         if (job->spec.strategy == STRATEGY_GOSSIP) {
             check_gossip_parent(world, job, parent);
+            check_held_out(world, job, parent);
             continue;
         }
         check_trained(world, job, &parent->stem, JOB_STEM, 0);

@@ -56,6 +56,20 @@ static void draw_options(uint64_t bits, struct gossip_options *options)
     options->classes_per_shard = 5 + (int64_t)(bits / 4096 % 3);
 }
 
+/* Two of three jobs on local data are judged by what their devices hold out, too. */
+static void draw_test(uint64_t bits, struct user_job *job)
+{
+    static const double share[] = {0.01, 0.1, 0.5};
+    struct job_data *data = &job->data;
+    if (bits % 3 == 0) {
+        return;
+    }
+    job->spec.dataset_test[0] = data->test_sha256[0] = '\0';
+    job->spec.test_local.holdout = share[bits / 3 % 3];
+    data->test_samples = 1 + (int64_t)(share[bits / 3 % 3] * (double)(data->train_samples - 1));
+    data->epoch_samples = data->train_samples - data->test_samples;
+}
+
 void gossip_job_draw(const struct world *world, struct user_job *job)
 {
     const uint64_t bits = bits_of((uint64_t)job->spec.seed, 1);
@@ -86,6 +100,7 @@ void gossip_job_draw(const struct world *world, struct user_job *job)
     users_mix(job, &options);
     if (local) {
         offers_use(job);
+        draw_test(bits_of((uint64_t)spec->seed, 5), job);
     }
 }
 

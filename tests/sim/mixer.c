@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "tests/sim/check_gossip.h"
+#include "tests/sim/check_held_out.h"
 #include "tests/sim/pipeline.h"
 #include "tests/sim/trace.h"
 
@@ -29,6 +30,7 @@ int mixer_new(const struct world *world, struct run *run, struct mixer **out, st
     mixing_init(&mixer->mixing, duty->group, duty->generation, run->desired->resume_version);
     mixer->rate_step = duty->rate_step > 0 ? duty->rate_step : 1;
     mixer->every = duty->every;
+    mixer->holds_out = run->desired->job_spec.test_local.holdout > 0;
     mixer->holds_at = MIXING_NEVER;
     mixer->timer_us = INT64_MAX;
     check_round_begins(&mixer->seen, run->desired->resume_version);
@@ -107,6 +109,17 @@ static bool is_due(const struct mixer *mixer, enum mixing_place place)
     return false;
 }
 
+/* The newest average was evaluated on what the device holds out, or cannot be: it was to be
+ * fetched, and did not come. */
+static bool has_tests(const struct mixer *mixer)
+{
+    const struct mixing_slot *slot = &mixer->mixing.slot[MIXING_AVERAGES];
+    const bool tested = mixer->tested.counter > 0 &&
+                        mix_xid_is(mixer->tested, mixer->mixing.newest[MIXING_AVERAGES]);
+    return tested || (mixer->holds_out && slot->match.kind == MIX_ADOPT &&
+                      (slot->state == MIXING_EXPIRED || slot->state == MIXING_REJECTED));
+}
+
 static bool wants(const struct mixer *mixer, const struct run *run)
 {
     return mixing_wants(&mixer->mixing, run->step, mixer->every);
@@ -114,11 +127,12 @@ static bool wants(const struct mixer *mixer, const struct run *run)
 
 static enum mixing_urgency find_news(struct mixer *mixer, const struct run *run)
 {
-    struct mixer_news news = {.average = mixer->upload.state};
+    struct mixer_news news = {.has_tests = has_tests(mixer), .average = mixer->upload.state};
     mixing_find_news(&mixer->mixing, wants(mixer, run), &news.matches);
-    const enum mixing_urgency urgency = mixer->told.average != news.average
-                                            ? MIXING_NOW
-                                            : mixing_compare(&mixer->told.matches, &news.matches);
+    const bool awaited =
+        mixer->told.average != news.average || mixer->told.has_tests != news.has_tests;
+    const enum mixing_urgency urgency =
+        awaited ? MIXING_NOW : mixing_compare(&mixer->told.matches, &news.matches);
     mixer->told = news;
     return urgency;
 }
@@ -195,7 +209,8 @@ void mixer_refresh(struct world *world, struct run *run)
         take_order(world, run, (enum mixing_place)p);
     }
     find_sum(world, run);
-    bool due = mixer->upload.state == MIXER_EVALUATES || mixer->to_probe.counter > 0;
+    bool due = mixer->upload.state == MIXER_EVALUATES || mixer->to_probe.counter > 0 ||
+               mixer->to_test.counter > 0;
     for (size_t p = 0; p < MIXING_PLACES; p++) {
         due = due || is_due(mixer, (enum mixing_place)p);
     }
@@ -315,7 +330,11 @@ void mixer_report(struct mixer *mixer, const struct run *run, struct heartbeat *
                             .average = status_of(mixer, MIXING_AVERAGES),
                             .has_loss = mixer->probed.counter > 0 &&
                                         mix_xid_is(mixer->probed, mixing->newest[MIXING_AVERAGES]),
-                            .loss = mixer->loss};
+                            .loss = mixer->loss,
+                            .has_tests = has_tests(mixer)};
+    if (mixer->tested.counter > 0 && mix_xid_is(mixer->tested, mixing->newest[MIXING_AVERAGES])) {
+        report->tests = mixer->tests;
+    }
     for (size_t i = 0; i < mixing->record_count && i < MIX_REPORTED_MAX; i++) {
         report->record[report->record_count++] = mixing->record[i];
     }
@@ -324,10 +343,28 @@ void mixer_report(struct mixer *mixer, const struct run *run, struct heartbeat *
 
 /* ---- the compute thread ---- */
 
-static void evaluate(struct mixer *mixer, const struct run *run)
+/* The average on what its device holds out: each has other figures of it. */
+static void test(struct world *world, struct run *run, struct mix_xid xid)
 {
+    struct mixer *mixer = mixer_of(run);
     const uint64_t file = mix_digest_file(&mixer->average, run->stage.units);
-    mixer->upload.tested = true;
+    const uint64_t bits = digest_mix(file, run->agent->index);
+    const int64_t samples = run->desired->data.test_samples;
+    mixer->tested = xid;
+    mixer->tests = (struct mix_tests){.samples = samples,
+                                      .correct = (int64_t)(bits % (uint64_t)(samples + 1)),
+                                      .loss = (double)(bits / 1000 % 1000)};
+    check_evaluated(world, run, xid, &mixer->tests);
+}
+
+static void evaluate(struct world *world, struct run *run)
+{
+    struct mixer *mixer = mixer_of(run);
+    const uint64_t file = mix_digest_file(&mixer->average, run->stage.units);
+    if (mixer->holds_out) {
+        test(world, run, mixer->upload.xid);
+    }
+    mixer->upload.tested = !mixer->holds_out;
     mixer->upload.loss = (double)(file % 1000) / 100;
     mixer->upload.accuracy = (double)(file / 1000 % 1000) / 1000;
     mixer->upload.state = MIXER_SENDS;
@@ -364,6 +401,9 @@ static void apply(struct world *world, struct run *run, enum mixing_place place)
         mixing_abandon(&mixer->mixing, place);
         return;
     }
+    if (match.kind == MIX_ADOPT && mixer->holds_out && !mixer->closed) {
+        mixer->to_test = match.xid;
+    }
     if (moves) {
         check_applied(world, run, &mixer->mixing, place);
     }
@@ -388,7 +428,7 @@ static bool work(struct world *world, struct run *run)
         return true;
     }
     if (mixer->upload.state == MIXER_EVALUATES) {
-        evaluate(mixer, run);
+        evaluate(world, run);
         return true;
     }
     for (size_t p = 0; p < MIXING_PLACES; p++) {
@@ -401,6 +441,12 @@ static bool work(struct world *world, struct run *run)
             }
             return true;
         }
+    }
+    if (mixer->to_test.counter > 0) {
+        const struct mix_xid xid = mixer->to_test;
+        mixer->to_test = (struct mix_xid){0};
+        test(world, run, xid);
+        return true;
     }
     return false;
 }
@@ -432,6 +478,7 @@ void mixer_close(struct world *world, struct run *run)
     struct mixer *mixer = mixer_of(run);
     if (mixer) {
         mixer->closed = true;
+        mixer->to_test = (struct mix_xid){0};
         if (!mixing_is_logged(&mixer->mixing)) {
             tell(world, run, MIXING_NOW); /* its stop waits for the records */
         }

@@ -27,6 +27,7 @@ enum mixer_average_state { MIXER_NO_AVERAGE, MIXER_EVALUATES, MIXER_SENDS };
 /* What others hear of at once. */
 struct mixer_news {
     struct mixing_news matches;
+    bool has_tests;
     enum mixer_average_state average;
 };
 
@@ -47,6 +48,9 @@ struct mixer {
     bool goes_on;                    /* that has risen */
     struct mix_xid to_probe, probed; /* averages: whose copy is the state, and that `loss` is of */
     double loss;
+    bool holds_out;                 /* its device evaluates averages on samples of its own */
+    struct mix_xid to_test, tested; /* such averages: the one to evaluate, and that of `tests` */
+    struct mix_tests tests;
     struct check_hold seen;                /* for check_rounds.c */
     struct mix_order order[MIXING_PLACES]; /* the newest of each place, and what it comes to */
     struct mix_match pending[MIXING_PLACES];

@@ -162,7 +162,7 @@ MIX_MUTANTS = (  # of jobs whose groups mix
     ),
     (
         "averages never decrease",
-        "coordinator/core/gossip_job.c",
+        "coordinator/core/gossip_result.c",
         "    if (newest && mix_xid_is(newest->xid, stored->average.xid)) {",
         "    if (false && newest && mix_xid_is(newest->xid, stored->average.xid)) {",
     ),
@@ -207,6 +207,28 @@ MIX_MUTANTS = (  # of jobs whose groups mix
         "coordinator/core/gossip_groups.c",
         "start->generation < job->plan.generation && start->first < job->plan.resume_version",
         "false && start->generation < job->plan.generation",
+    ),
+)
+LOG_MUTANTS = (  # of the same jobs
+    (
+        "no match is named twice, whatever is restored",
+        "coordinator/core/gossip_job.c",
+        "return core->wall_ms > last ? core->wall_ms : last + 1;",
+        "return core->wall_ms < last ? core->wall_ms : last + 1;",
+    ),
+    (
+        "the log names the author of the average that was stored",
+        "coordinator/core/gossip_result.c",
+        "    gossip_record(core, parent, &record);\n",
+        "    (void)record;\n",
+    ),
+)
+HELD_OUT_MUTANTS = (  # of jobs whose devices hold out samples
+    (
+        "held out: the mean weighs by samples",
+        "coordinator/core/gossip_result.c",
+        "            accuracy += tests->accuracy * (double)tests->samples;",
+        "            accuracy += tests->accuracy * samples;",
     ),
 )
 PAIRS = "coordinator/core/gossip_pairs.c"
@@ -274,6 +296,8 @@ MUTANTS = [
     *((*mutant, 1000001) for mutant in GROUP_MUTANTS),
     *((*mutant, 2000001) for mutant in EXCHANGE_MUTANTS),
     *((*mutant, 3000001) for mutant in MIX_MUTANTS),
+    *((*mutant, 3000001) for mutant in LOG_MUTANTS),
+    *((*mutant, 3000001) for mutant in HELD_OUT_MUTANTS),
     *((*mutant, 3000001) for mutant in ROUND_MUTANTS),
     *((*mutant, 3000001) for mutant in LOCAL_MUTANTS),
     *((*mutant, 1) for mutant in JOB_MUTANTS),

@@ -342,6 +342,59 @@ static void a_start_names_which_of_two_averages_it_begins_with(void **state)
     assert_holds(err.text, "the record of its average is missing");
 }
 
+/* Which average the plan writes at its end; the number of the record in the log. */
+static size_t last_of(size_t count)
+{
+    struct replay_plan *plan = NULL;
+    struct err err = {0};
+    assert_ok(plan_of(&world, count, false, &plan, &err), &err);
+    const size_t last = (size_t)(plan->last - log_of);
+    assert_ptr_equal(plan->action[plan->count - 1].record, plan->last);
+    replay_plan_free(&plan);
+    return last;
+}
+
+/* The first author was lost before it had sent the last average, or after. */
+static void the_log_says_which_of_two_last_averages_was_stored(void **state)
+{
+    (void)state;
+    static const struct mix_record record[] = {
+        {.kind = MIX_START, .own = {0, 1, 0, 0, 0}},
+        {.kind = MIX_START, .own = {1, 1, 0, 0, 0}},
+        {.xid = {1, 1},
+         .kind = MIX_AVERAGE,
+         .own = {0, 1, 1, 0, 0},
+         .peer = {{0, 1, 1, 0, 0}, {1, 1, 1, 0, 0}},
+         .peer_count = 2},
+        {.xid = {1, 1},
+         .kind = MIX_AVERAGE,
+         .own = {1, 1, 1, 0, 0},
+         .peer = {{1, 1, 1, 0, 0}},
+         .peer_count = 1},
+        {.xid = {1, 1}, .kind = MIX_STORED, .own = {1, 1, 0, 0, 0}},
+    };
+    enum { COUNT = sizeof(record) / sizeof(record[0]) };
+    struct replay_plan *plan = NULL;
+    struct err err = {0};
+    memcpy(log_of, record, sizeof(record));
+    world.count = 2;
+    assert_int_equal(plan_of(&world, COUNT - 1, false, &plan, &err), ERR_INVALID);
+    assert_holds(err.text, "which one counts is not known"); /* an old log */
+    assert_int_equal(last_of(COUNT), 3);
+    log_of[4].own.group = 0;
+    assert_int_equal(last_of(COUNT), 2);
+    log_of[5] = log_of[2]; /* one that was computed later, and never stored */
+    log_of[5].xid.counter = 2;
+    assert_int_equal(last_of(COUNT + 1), 2);
+    log_of[5] = log_of[4];
+    log_of[5].own.group = 1;
+    assert_int_equal(plan_of(&world, COUNT + 1, false, &plan, &err), ERR_INVALID);
+    assert_holds(err.text, "stored 1:1 of group 1, generation 1 contradicts stored 1:1");
+    log_of[4].own.generation = 2;
+    assert_int_equal(plan_of(&world, COUNT, false, &plan, &err), ERR_INVALID);
+    assert_holds(err.text, "stored 1:1 of group 0, generation 2: the record of its average is");
+}
+
 int main(int argc, char **argv)
 {
     first_seed = argc > 1 ? strtoull(argv[1], NULL, 10) : first_seed;
@@ -352,6 +405,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_record_that_is_there_twice_is_rejected),
         cmocka_unit_test(a_cycle_is_rejected),
         cmocka_unit_test(a_start_names_which_of_two_averages_it_begins_with),
+        cmocka_unit_test(the_log_says_which_of_two_last_averages_was_stored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

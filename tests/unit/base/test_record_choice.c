@@ -217,6 +217,34 @@ static void null_stands_for_such_an_object_without_members(void **state)
     }
 }
 
+static void an_object_without_members_is_not_null(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *fault;
+    } cases[] = {
+        {"{\"source\":{}}", "/source: needs 'name' or 'place', or null"},
+        {"{\"source\":{\"name\":\"\"}}", "/source: needs 'name' or 'place', or null"},
+        {"{\"source\":{\"name\":1}}", "/source/name: "},
+        {"{\"source\":{\"place\":\"b\"}}", NULL},
+        {"{\"source\":null}", NULL},
+        {"{}", NULL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct source source = {.name = ""};
+        struct record_faults faults = {0};
+        struct err err = {0};
+        json_auto_t *value = NULL;
+        assert_ok(json_parse(cases[i].text, strlen(cases[i].text), &value, &err), &err);
+        const int rc = record_read(&perhaps_record, value, "", &source, &faults, &err);
+        assert_int_equal(rc, cases[i].fault ? ERR_INVALID : 0);
+        assert_int_equal(faults.count, cases[i].fault ? 1 : 0);
+        if (cases[i].fault) {
+            assert_holds(err.text, cases[i].fault);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +253,7 @@ int main(void)
         cmocka_unit_test(each_kind_rejects_the_members_of_the_other),
         cmocka_unit_test(an_integer_of_32_bits_has_its_bounds),
         cmocka_unit_test(a_text_stands_for_an_object_with_its_first_member),
+        cmocka_unit_test(an_object_without_members_is_not_null),
         cmocka_unit_test(null_stands_for_such_an_object_without_members),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,6 +53,29 @@ static void a_group_is_matched_only_after_its_first_report(void **state)
     assert_false(gossip_next(&gossip, &order));
 }
 
+static void a_match_is_named_after_all_that_groups_know(void **state)
+{
+    (void)state;
+    static struct gossip gossip;
+    struct gossip_order order;
+    struct gossip_report report = {.generation = 1, .wants = true};
+    init_two(&gossip);
+    gossip_outlive(&gossip, (struct mix_xid){3, 9});
+    assert_int_equal(gossip.rules.life, 4);
+    gossip_outlive(&gossip, (struct mix_xid){4, 9}); /* of a life that a backup does not know */
+    assert_int_equal(gossip.rules.life, 5);
+    gossip_outlive(&gossip, (struct mix_xid){(int64_t)INTEGER_MAX, 1});
+    assert_int_equal(gossip.rules.life, 5);
+    gossip_outlive(&gossip, (struct mix_xid){9, 0});
+    assert_int_equal(gossip.rules.life, 10);
+    for (size_t g = 0; g < 2; g++) {
+        gossip_hear(&gossip, g, &report, 0);
+    }
+    gossip_tick(&gossip, 1, 0);
+    assert_true(gossip_next(&gossip, &order));
+    assert_true(mix_xid_after(order.match.xid, (struct mix_xid){9, INT64_MAX}));
+}
+
 static void a_successor_takes_over_the_state_of_its_partner(void **state)
 {
     (void)state;
@@ -219,6 +242,30 @@ static void the_best_connected_group_computes_the_average_then_the_fastest(void 
     }
 }
 
+static void an_avoided_group_computes_the_average_only_if_no_other_can(void **state)
+{
+    (void)state;
+    static struct gossip gossip;
+    for (size_t alone = 0; alone < 2; alone++) {
+        init_two(&gossip);
+        gossip_enter(&gossip, 2, 1, SAMPLES, 640, false, 0);
+        gossip_avoid(&gossip, 2);
+        expect_averager(&gossip, 0);
+        assert_true(gossip_had_choice(&gossip));
+        for (size_t g = 0; g < 1 + alone; g++) { /* who computes is lost */
+            gossip_leave(&gossip, g);
+            gossip_tick(&gossip, 1, 20);
+            expect_average(&gossip, 1 + g, true, 2 - g);
+        }
+        assert_true(gossip_had_choice(&gossip) == (alone == 0));
+    }
+    init_two(&gossip);
+    gossip_enter(&gossip, 2, 1, SAMPLES, 640, false, 0);
+    gossip_avoid(&gossip, 2);
+    gossip_avoid(&gossip, LEVELS_GROUPS_MAX);
+    expect_averager(&gossip, 2);
+}
+
 /* Three groups; averages are due all the time. Group 1 gives no copy. */
 static void an_average_goes_on_without_those_that_are_late_or_gone(void **state)
 {
@@ -331,9 +378,11 @@ int main(void)
         cmocka_unit_test(measured_speeds_and_links_set_steps_and_patience),
         cmocka_unit_test(groups_with_a_fast_link_meet_more_often),
         cmocka_unit_test(the_best_connected_group_computes_the_average_then_the_fastest),
+        cmocka_unit_test(an_avoided_group_computes_the_average_only_if_no_other_can),
         cmocka_unit_test(an_average_goes_on_without_those_that_are_late_or_gone),
         cmocka_unit_test(the_last_average_is_begun_again_if_its_averager_is_lost),
         cmocka_unit_test(another_group_computes_the_last_average_if_what_was_sent_is_none),
+        cmocka_unit_test(a_match_is_named_after_all_that_groups_know),
         cmocka_unit_test(a_successor_takes_over_the_state_of_its_partner),
         cmocka_unit_test(a_successor_that_has_mixed_is_none_any_more),
     };

@@ -227,6 +227,31 @@ static void the_last_average_is_judged_though_all_devices_are_lost(void **state)
     assert_true(gossip_take_tests(&gossip));
 }
 
+/* A pause stops the groups before they have evaluated it. */
+static void a_last_average_that_is_not_evaluated_is_followed_by_another(void **state)
+{
+    (void)state;
+    init(true, true);
+    const struct mix_xid xid = gossip.average;
+    gossip_stored(&gossip, xid);
+    gossip_tick(&gossip, 1, 40);
+    test_at(0, 50);
+    for (size_t g = 0; g < GROUPS; g++) {
+        gossip_leave(&gossip, g);
+    }
+    gossip_repeat_last(&gossip);
+    for (int64_t now_ms = 60; now_ms < 5000000; now_ms += 100000) {
+        gossip_tick(&gossip, 1, now_ms);
+        assert_false(gossip_take_tests(&gossip));
+    }
+    assert_true(mix_xid_is(gossip.average, xid)); /* nobody is there */
+    gossip_enter(&gossip, 1, 2, SAMPLES, SPEED, false, 5000000);
+    report[1] = (struct gossip_report){.generation = 2};
+    gossip_hear(&gossip, 1, &report[1], 5000000);
+    gossip_tick(&gossip, 1, 5000000);
+    assert_true(mix_xid_after(gossip.average, xid) && gossip_is_last(&gossip));
+}
+
 static void what_is_said_of_another_average_counts_for_nothing(void **state)
 {
     (void)state;
@@ -249,6 +274,7 @@ int main(void)
         cmocka_unit_test(an_average_has_the_groups_whose_copies_it_was_computed_from),
         cmocka_unit_test(the_last_average_is_evaluated_after_it_is_stored),
         cmocka_unit_test(the_last_average_is_judged_though_all_devices_are_lost),
+        cmocka_unit_test(a_last_average_that_is_not_evaluated_is_followed_by_another),
         cmocka_unit_test(what_is_said_of_another_average_counts_for_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
