@@ -68,6 +68,14 @@ static void beat(struct control *control, const struct session_action *action)
     calls_beat(control->calls, action, heartbeat);
 }
 
+/* With the data that are offered now. */
+static void enroll(struct control *control, const struct session_action *action)
+{
+    struct enroll_request *request = &control->config.enroll;
+    request->offer_count = offers_list(control->config.device->offers, request->offer);
+    calls_enroll(control->calls, action, request);
+}
+
 /* ---- probes of an idle device ---- */
 
 static void start_probe(struct control *control)
@@ -150,7 +158,7 @@ static void do_action(struct control *control, const struct session_action *acti
     const struct device_context *device = control->config.device;
     struct generation *generation = control->discarded ? NULL : control->generation;
     switch (action->type) {
-    case SESSION_DO_ENROLL: calls_enroll(control->calls, action, &control->config.enroll); break;
+    case SESSION_DO_ENROLL: enroll(control, action); break;
     case SESSION_DO_BEAT: beat(control, action); break;
     case SESSION_DO_POLL: calls_poll(control->calls, action, &device->id, device->boot); break;
     case SESSION_DO_CALLERS:
@@ -276,6 +284,10 @@ static void handle_reports(struct control *control)
     }
     if (batch->mix_changed) {
         struct session_event event = {.type = SESSION_MIX_CHANGED};
+        handle(control, &event);
+    }
+    if (batch->data_changed) {
+        struct session_event event = {.type = SESSION_DATA_CHANGED};
         handle(control, &event);
     }
     if (batch->trouble_changed) {

@@ -87,6 +87,7 @@ void reports_note(struct reports *reports, enum session_event_type type)
     reports->batch.trouble_changed =
         reports->batch.trouble_changed || type == SESSION_TROUBLE_CHANGED;
     reports->batch.mix_changed = reports->batch.mix_changed || type == SESSION_MIX_CHANGED;
+    reports->batch.data_changed = reports->batch.data_changed || type == SESSION_DATA_CHANGED;
     wake(reports);
     (void)pthread_mutex_unlock(&reports->lock);
 }
@@ -137,8 +138,9 @@ void reports_take(struct reports *reports, struct report_batch *out)
     out->round_opened = batch->round_opened;
     out->trouble_changed = batch->trouble_changed;
     out->mix_changed = batch->mix_changed;
+    out->data_changed = batch->data_changed;
     reports->batch.round_opened = reports->batch.trouble_changed = false;
-    reports->batch.mix_changed = false;
+    reports->batch.mix_changed = reports->batch.data_changed = false;
     reports->batch.metric_count = 0;
     reports->batch.event_count = 0;
     reports->batch.lost = 0;
