@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/runtime/data_prefix.h"
 #include "net/hash.h"
 #include "schema/job_check.h"
 

@@ -50,11 +50,6 @@ void data_close(struct data **data);
 const struct dataset_info *data_info(const struct data *data); /* classes: 0 */
 /* The hash of the whole file. */
 void data_hash(const struct data *data, char out[SHA256_SIZE]);
-/* The hash of the file that the first `count` samples alone would be (dataset_send_prefix). It may
- * take long: go_on(arg), unless it is NULL, is called repeatedly, and its error ends it. */
-NODISCARD int data_hash_prefix(const struct data *data, uint64_t count,
-                               int (*go_on)(void *arg, struct err *err), void *arg,
-                               char out[SHA256_SIZE], struct err *err);
 /* Have the first `count` samples only. ERR_INVALID: there are fewer. */
 NODISCARD int data_shorten(struct data *data, uint64_t count, struct err *err);
 const unsigned char *data_inputs(const struct data *data);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/runtime/data_prefix.h"
 #include "agent/runtime/hashed_draft.h"
 #include "agent/runtime/local_data.h"
 #include "base/archive.h"

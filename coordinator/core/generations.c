@@ -19,13 +19,13 @@
 #include "coordinator/core/drift.h"
 #include "coordinator/core/ending.h"
 #include "coordinator/core/failure.h"
-#include "coordinator/core/gossip_local.h"
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/ids.h"
 #include "coordinator/core/incidents.h"
 #include "coordinator/core/keepers.h"
 #include "coordinator/core/layout.h"
 #include "coordinator/core/lineage.h"
+#include "coordinator/core/local_data.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/matching.h"
 #include "coordinator/core/patches.h"
@@ -144,7 +144,7 @@ static void prepare(struct core *core, struct job_slot *job, int reason, int64_t
         retire_plan(core, job, start);
     }
     make_plan(core, job, reason, start);
-    gossip_local_take(core, job);
+    local_data_take(core, job);
     move_devices(core, job, had_plan);
     holdings_add_members(core, job);
     job->stay = false;

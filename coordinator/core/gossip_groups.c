@@ -8,6 +8,7 @@
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/gossip_records.h"
 #include "coordinator/core/groups.h"
+#include "coordinator/core/local_data.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
@@ -241,12 +242,12 @@ static bool may_take_data(const struct parent_slot *parent, size_t group)
 }
 
 /* A generation that trains has the data that it began with: the next one takes what was appended
- * (gossip_local_take), and has all of the state. */
+ * (local_data_take), and has all of the state. */
 static void follow_data(struct core *core, struct parent_slot *parent, size_t group,
                         struct job_slot *job)
 {
     struct gossip_group_work *work = &parent->mixes.group[group];
-    if (!gossip_is_local(&parent->job.spec) || !gossip_local_grew(core, job)) {
+    if (!gossip_is_local(&parent->job.spec) || !local_data_grew(core, job)) {
         work->averages = false;
         return;
     }

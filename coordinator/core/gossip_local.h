@@ -1,6 +1,5 @@
 /* gossip_local.h: a job of groups that train apart on data that never leave their devices: which
- * devices have such data, when a group begins again because its data have changed, and when it goes
- * on with those that were appended (docs/adr/0152). */
+ * devices have such data, and when a group begins again because its data have changed. */
 #ifndef COORDINATOR_CORE_GOSSIP_LOCAL_H
 #define COORDINATOR_CORE_GOSSIP_LOCAL_H
 
@@ -11,19 +10,10 @@ struct parent_slot;
 
 /* Return whether the job trains on data that stay on their devices. */
 bool gossip_is_local(const struct job_spec *spec);
-/* Return what the device offers to the job now; NULL: nothing that it can train on. */
-const struct offer *gossip_local_offer(const struct core *core, const struct job_spec *spec,
-                                       const struct model *model, const struct device_id *device);
 /* Return whether the device of a group's job offers other data to it than those that it trains on,
  * and not only more of them. */
 bool gossip_local_changed(const struct core *core, const struct parent_slot *parent,
                           const struct job_slot *job);
-/* Return whether the device of a job on its own data has appended to them: the next generation of
- * the job trains on more. */
-bool gossip_local_grew(const struct core *core, const struct job_slot *job);
-/* A generation of any job begins: let it train on all that its device has appended to its own data.
- */
-void gossip_local_take(struct core *core, struct job_slot *job);
 /* Write which devices are left out, and for which devices groups wait, for the message of the
  * parent. */
 void gossip_local_note(const struct core *core, struct parent_slot *parent);

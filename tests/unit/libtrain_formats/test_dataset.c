@@ -407,11 +407,6 @@ static void the_samples_of_each_class_are_counted(void **state)
     note = NULL;
 }
 
-static int append_to(void *arg, const void *data, size_t size, struct err *err)
-{
-    return buf_append(arg, data, size, err);
-}
-
 static void the_first_samples_alone_are_the_same_bytes(void **state)
 {
     (void)state;
