@@ -81,7 +81,8 @@ def test_samples_that_take_the_place_of_others_begin_the_group_again():
         wait_for_samples(fleet, job, number, 420)
         must("extends" not in fleet.offer("own1"), f"{fleet.offer('own1')}")
         first, second = starts_of(fleet, job, number)
-        must(second["own"].get("version", 0) == 0 and second["xid"]["counter"] > 0, f"{first}, {second}")
+        anew = second["own"].get("version", 0) == 0 and second["xid"]["counter"] > 0
+        must(anew, f"{first}, {second}")
         fleet.wait(job, "succeeded")
 
 
