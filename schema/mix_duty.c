@@ -22,6 +22,8 @@ static const struct field source_fields[] = {
     MEMBER_FORM(struct mix_source, job.text, "job", FIELD_REQUIRED, &job_id_form,
                 .about = "The job that trains the group."),
     MEMBER_INT(struct mix_source, job_generation, "job_generation", FIELD_REQUIRED, 1, INTEGER_MAX),
+    MEMBER_FORM(struct mix_source, plan.text, "plan", FIELD_REQUIRED, &plan_id_form,
+                .about = "Of that job: relays know the device by it."),
     MEMBER_RECORD(struct mix_source, peer, "peer", FIELD_REQUIRED, &peer_record,
                   .about = "Its device. `url` is absent for the group itself."),
 };

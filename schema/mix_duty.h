@@ -24,7 +24,8 @@ struct mix_source {
     double weight;             /* AVERAGE: its share; 0: all are equal */
     struct job_id job;
     int64_t job_generation;
-    struct peer peer; /* url "": this group */
+    struct plan_id plan; /* of that job: relays know the device by it */
+    struct peer peer;    /* url "": this group */
 };
 
 /* A match, as the coordinator orders it. */

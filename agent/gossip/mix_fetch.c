@@ -133,7 +133,7 @@ int mix_fetch_run(struct mix_fetch *fetch, struct err *err)
                    keeper_model(mixer->config.keeper)->unit_count);
     const struct reach_config reach = {
         .peer = &fetch->source.peer,
-        .plan = &mixer->plan,
+        .plan = &fetch->source.plan,
         .job = &fetch->source.job,
         .generation = source->job_generation,
         .ways = mixer->work.ways,

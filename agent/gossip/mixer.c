@@ -89,7 +89,6 @@ static int fill(struct mixer *mixer, struct err *err)
     mixer->config.work = NULL;
     mixer->job = run->job;
     mixer->generation = run->generation;
-    mixer->plan = run->plan;
     mixer->peer_ms = run->peer_ms;
     mixer->spec = keeper_config(mixer->config.keeper)->spec;
     mixer->train = keeper_train(mixer->config.keeper);

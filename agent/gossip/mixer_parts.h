@@ -80,7 +80,6 @@ struct mixer {
     struct mixer_config config;
     struct job_id job;
     int64_t generation; /* of the job */
-    struct plan_id plan;
     int64_t peer_ms;
     const struct job_spec *spec; /* the keeper's */
     struct train_stage *train;

@@ -52,6 +52,7 @@ static bool fill_sources(const struct core *core, const struct parent_slot *pare
         source->weight = weight_of(parent, match, i);
         source->job = job->job.id;
         source->job_generation = job->plan.generation;
+        source->plan = job->plan.id;
         peers_fill(core, job, 0, CODEC_NONE, &source->peer);
         if (peer->group == match->own.group) {
             source->peer.url[0] = '\0';

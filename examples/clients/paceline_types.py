@@ -1898,4 +1898,5 @@ class MixSource(TypedDict):
     weight: NotRequired[float]
     job: JobId
     job_generation: int
+    plan: PlanId
     peer: Peer

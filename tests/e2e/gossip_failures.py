@@ -2,6 +2,7 @@
 on, the job ends, and its log gives the bits of its result.
 """
 
+import contextlib
 import signal
 import statistics
 import time
@@ -16,12 +17,16 @@ from gossip import (
     of_kind,
     wait_for_averages,
 )
-from paceline import Fleet, fill, must, small_disk
-from runner import run
+from paceline import BIN, Failure, Fleet, fill, must, small_disk
+from runner import Skip, run
 
 LEASE_MS = 2000
+OF_COORDINATOR = ("--heartbeat-ms", 200, "--lease-ms", LEASE_MS)
 GROUPS = 3
 EPOCHS = 40  # some 20 s
+EPOCHS_OF_AN_OUTAGE = 240
+KILL_AT_SYNC = BIN.parent / "tests/kill_at_sync.so"
+COMMITS_KILLED = 40
 KEEP_FREE = ("--min-free", 4 << 20)
 GAP_STEPS, GAP_SECONDS = 3, 0.2  # between two steps of a group that goes on
 
@@ -153,15 +158,40 @@ def test_a_device_that_was_frozen_for_longer_than_its_lease():
         check_no_gaps(fleet, [parts[0], parts[2]])
 
 
-def test_groups_train_on_while_the_coordinator_is_away():
+def test_groups_train_on_while_the_coordinator_is_away_for_a_minute():
     with gossip_fleet(lease_ms=LEASE_MS) as fleet:
-        job, spec = training(fleet)
+        job, spec = training(fleet, epochs=EPOCHS_OF_AN_OUTAGE)
         parts = parts_of(fleet, job)
         fleet.coordinator.kill()
-        time.sleep(5)
+        time.sleep(60)
         fleet.restart_coordinator()
         finish(fleet, job, spec)
         check_no_gaps(fleet, parts)
+
+
+def restart_until_sync(fleet, number, *, is_after):
+    """Start the coordinator, which is killed at its commit of this number."""
+    words = [f"LD_PRELOAD={KILL_AT_SYNC}", f"KILL_AT_SYNC={number}"]
+    words += ["KILL_AFTER_SYNC=1"] if is_after else []
+    with contextlib.suppress(Failure):  # it is killed before it listens
+        fleet.restart_coordinator(*OF_COORDINATOR, prefix=("env", *words))
+    wait_for(lambda: not fleet.coordinator.running(), f"it lives on after commit {number}")
+
+
+def test_a_coordinator_that_is_killed_at_each_of_its_commits_repeats_no_order():
+    if not KILL_AT_SYNC.exists():
+        raise Skip(f"{KILL_AT_SYNC.name} is not built: a sanitizer must be loaded first")
+    with gossip_fleet(lease_ms=LEASE_MS) as fleet:
+        job, spec = training(fleet, epochs=EPOCHS_OF_AN_OUTAGE, options={"average_every": 1})
+        stored = groups_of(fleet, job)["averages_stored"]
+        fleet.coordinator.kill()
+        for life in range(COMMITS_KILLED):
+            restart_until_sync(fleet, life + 1, is_after=life % 2 == 1)
+        fleet.restart_coordinator(*OF_COORDINATOR)
+        wait_for_averages(fleet, job, stored + 1)
+        finish(fleet, job, spec)
+        xids = [str(record["xid"]) for record in of_kind(mixes_of(fleet, job), "pair")]
+        must(max(xids.count(xid) for xid in xids) <= 2, f"an xid is repeated: {xids}")
 
 
 def test_everything_loses_power():
@@ -170,7 +200,7 @@ def test_everything_loses_power():
         stored = groups_of(fleet, job)["averages_stored"]
         for process in [fleet.coordinator, *fleet.agents]:
             process.kill()
-        fleet.restart_coordinator("--heartbeat-ms", 200, "--lease-ms", LEASE_MS)
+        fleet.restart_coordinator(*OF_COORDINATOR)
         for agent in list(fleet.agents):
             fleet.start_agent(agent.name, wait=False)
         wait_for_averages(fleet, job, stored + 1)

@@ -10,6 +10,7 @@ import shutil
 import socket
 import time
 
+from gossip import check_log, check_replay, gossip_job, mixes_of, of_kind
 from paceline import SLOW_LEASE_MS, Failure, Fleet, data_files, must, on_devices, train
 from runner import Skip, run
 
@@ -98,6 +99,26 @@ def test_hidden_devices_train_with_the_weights_of_one_process():
         must(counts["refused_total"] == 0, counts)
         incidents = fleet.get(f"/v1/jobs/{job['id']}/incidents")["items"]
         must(incidents == [], incidents)
+
+
+def test_groups_of_hidden_devices_mix_through_the_relay():
+    """A gossip job over TLS, in which each pair has a device that the other calls by the relay."""
+    with Fleet() as fleet:
+        open_fleet(fleet, True)
+        fleet.upload("fashion-train", "fashion-mini", "train")
+        fleet.upload("fashion-test", "fashion-mini", "test")
+        fleet.start_agent("open")
+        start_hidden(fleet, "hidden0")
+        start_hidden(fleet, "hidden1")
+        fleet.wait_for_devices(3)
+        spec = gossip_job(epochs=2)
+        job = fleet.submit(spec)
+        fleet.wait(job, "succeeded")
+        records = mixes_of(fleet, job)
+        must(of_kind(records, "pair"), "no pair has mixed")
+        check_log(records, 3)
+        check_replay(fleet, job, spec)
+        must(relay_counts(fleet)["bytes_total"] > 1 << 20, f"{relay_counts(fleet)}")
 
 
 def test_a_relay_with_two_addresses_is_found():

@@ -31,8 +31,7 @@ bool coordinator_asks(struct world *world, struct call *call)
 
 /* ---- the assignment ---- */
 
-static void fill_tickets(const struct world *world, const char *device,
-                         struct assignment *assignment)
+static void fill_tickets(struct world *world, const char *device, struct assignment *assignment)
 {
     struct core_ticket ticket;
     size_t at = 0;
@@ -42,6 +41,7 @@ static void fill_tickets(const struct world *world, const char *device,
             digest = digest_mix(digest, (uint64_t)*letter);
         }
         digest_text(digest, ticket.out);
+        check_ticket(world, assignment, &ticket);
     }
 }
 

@@ -215,6 +215,24 @@ void check_orders(struct world *world, const struct assignment *assignment)
     }
 }
 
+void check_ticket(struct world *world, const struct assignment *assignment,
+                  const struct core_ticket *ticket)
+{
+    const struct mix_duty *duty = &assignment->run.mix;
+    char name[sizeof(ticket->relay_name)];
+    for (size_t o = 0; assignment->has_run && o < duty->order_count; o++) {
+        for (size_t i = 0; i < duty->order[o].source_count; i++) {
+            const struct mix_source *source = &duty->order[o].source[i];
+            (void)snprintf(name, sizeof(name), "%s.%s", source->peer.device.text,
+                           source->plan.text);
+            if (ticket->out == source->peer.ticket && strcmp(ticket->relay_name, name) != 0) {
+                check_fail(world, "a relay knows %s, and not %s of the order", ticket->relay_name,
+                           name);
+            }
+        }
+    }
+}
+
 void check_mix_report(struct world *world, const struct call *call)
 {
     const struct heartbeat *heartbeat = call->heartbeat;

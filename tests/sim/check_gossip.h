@@ -4,6 +4,7 @@
 #define TESTS_SIM_CHECK_GOSSIP_H
 
 #include "agent/core/mixing.h"
+#include "coordinator/core/core.h"
 #include "tests/sim/check.h"
 
 struct check_gossip;
@@ -15,6 +16,9 @@ void check_gossip_free(struct check_gossip **gossip);
 /* An assignment leaves: a match has one name, one place and one incarnation on each side; a group
  * has one at a time, and none before it has reported. */
 void check_orders(struct world *world, const struct assignment *assignment);
+/* And the group that fetches a copy names its device as relays know it. */
+void check_ticket(struct world *world, const struct assignment *assignment,
+                  const struct core_ticket *ticket);
 /* A report is about to be taken. */
 void check_mix_report(struct world *world, const struct call *call);
 /* A group begins to be matched, says an event of its parent. */

@@ -353,11 +353,11 @@ class Fleet:
         ).wait_for_address()
         return self.coordinator
 
-    def restart_coordinator(self, *arguments):
+    def restart_coordinator(self, *arguments, prefix=()):
         """Start it again with the same directory and port."""
         address = self.coordinator.address
         (self.path / "coordinator.log").rename(self.path / f"coordinator-{time.monotonic_ns()}.log")
-        return self.start_coordinator(*arguments, listen=address)
+        return self.start_coordinator(*arguments, listen=address, prefix=prefix)
 
     def join_token(self, **fields):
         """The text of a new join token."""

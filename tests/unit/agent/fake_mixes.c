@@ -27,7 +27,8 @@ void fake_fill_mix(const struct fake_coordinator *fake, struct assignment_run *r
                                 .rate_step = 1,
                                 .left_ms = 60000,
                                 .source_count = 1};
-    order->source[0] = (struct mix_source){.generation = 1, .job = run->job, .job_generation = 1};
+    order->source[0] = (struct mix_source){
+        .generation = 1, .job = run->job, .job_generation = 1, .plan = run->plan};
     (void)snprintf(order->source[0].peer.device.text, ID_SIZE, "dev_00000000000000000000000000");
 }
 
