@@ -395,6 +395,33 @@ static void a_thread_finds_what_was_appended(void **state)
     assert_int_equal(sem_destroy(&calls), 0);
 }
 
+static void a_disk_that_fails_is_tried_again(void **state)
+{
+    const char *directory = *state;
+    struct opening opening = {.offers = NULL, .look_ms = 20};
+    struct err err = {0};
+    sem_t calls;
+    assert_int_equal(sem_init(&calls, 0, 0), 0);
+    put_images(directory, "photos", 10);
+    add(&opening, "cats", directory, "photos");
+    assert_int_equal(open_all(&opening, directory), 1);
+    const struct test_path blocked = test_path_in(opening.kept.text, "cats.new");
+    assert_int_equal(mkdir(blocked.text, 0700), 0);
+    put_images(directory, "photos", 12);
+    assert_ok(offers_watch(opening.offers, count_call, &calls, &err), &err);
+    assert_int_equal(sem_wait(&calls), 0);
+    assert_int_equal(offers_list(opening.offers, opening.offer), 1);
+    assert_true(opening.offer[0].stale);
+    assert_int_equal(opening.offer[0].samples, 10);
+    assert_int_equal(rmdir(blocked.text), 0); /* the sources do not change */
+    assert_int_equal(sem_wait(&calls), 0);
+    assert_int_equal(offers_list(opening.offers, opening.offer), 1);
+    assert_false(opening.offer[0].stale);
+    assert_int_equal(opening.offer[0].samples, 12);
+    offers_free(&opening.offers);
+    assert_int_equal(sem_destroy(&calls), 0);
+}
+
 static void options_that_name_no_data_are_refused(void **state)
 {
     (void)state;
@@ -429,6 +456,7 @@ int main(void)
         test_with_directory(data_that_cannot_be_read_any_more_stay_as_they_were),
         test_with_directory(a_crash_before_new_data_are_in_their_place_loses_nothing),
         test_with_directory(a_thread_finds_what_was_appended),
+        test_with_directory(a_disk_that_fails_is_tried_again),
         cmocka_unit_test(options_that_name_no_data_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
