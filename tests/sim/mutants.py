@@ -274,12 +274,6 @@ LOCAL_MUTANTS = (  # of jobs on data that stay on devices
         "        memcpy(record.sha256, job->job.spec.train_local.sha256, SHA256_SIZE);\n",
         "",
     ),
-    (
-        "own data: a generation that trains keeps its data",
-        "coordinator/core/gossip_groups.c",
-        "        generations_stop(core, job, PLAN_DATA_APPENDED);\n",
-        "        local_data_take(core, job);\n",
-    ),
 )
 # With the first seed that simulates such jobs.
 MUTANTS = [
