@@ -98,7 +98,7 @@ def test_a_group_goes_on_with_samples_that_are_appended():
         must(group["mixes"]["samples"] > 0.7 * 420, f"{group}")
         after = group_of(fleet, job, "own1")[1]
         must(after["dataset"]["train"]["sha256"] == offer["sha256"], f"{after['dataset']}")
-        wait_for_averages(fleet, job, groups_of(fleet, job)["averages_stored"] + 2)
+        wait_for_averages(fleet, job, groups_of(fleet, job)["averages_stored"] + 1)
         fleet.append(1, 480)  # those that come too late do no harm to a replay
         fleet.request("POST", f"/v1/jobs/{job['id']}/cancel?keep=true", expect=202)
         fleet.wait(job, "cancelled")
