@@ -66,6 +66,15 @@ static const struct conf_option option_table[] = {
      .value_name = "NAME=VALUE[,...]",
      .help = "How to read the data sets of --data, as parameters of an upload, such as text=64.\n"
              "Default: recognised by content."},
+    {.name = "data-seconds",
+     .type = CONF_INT,
+     .offset = offsetof(struct config, data_seconds),
+     .min = 1,
+     .max = 86400,
+     .value_name = "N",
+     .help =
+         "Look at the data sets of --data every N seconds. What has changed is read when it was\n"
+         "unchanged at two looks. Default: 60."},
     {.name = "threads",
      .type = CONF_INT,
      .offset = offsetof(struct config, threads),
@@ -260,6 +269,7 @@ static void set_defaults(struct config *out)
     (void)snprintf(out->log_format_text, sizeof(out->log_format_text), "text");
     out->slowdown = 1;
     out->leave_seconds = 30;
+    out->data_seconds = 60;
 }
 
 static int find_state_directory(struct config *config, struct err *err)

@@ -26,6 +26,7 @@ struct config {
     struct conf_list label_list;
     struct conf_list data_list;            /* offered data sets, NAME=PATH[,PATH] */
     char data_reading[CONFIG_READING_MAX]; /* how to read them; "": by content */
+    int64_t data_seconds;                  /* between two looks at them */
     int64_t threads;                       /* 0: as many as processors */
     double slowdown;
     int64_t leave_seconds;

@@ -68,6 +68,14 @@ static void beat(struct control *control, const struct session_action *action)
     calls_beat(control->calls, action, heartbeat);
 }
 
+/* With the data that are offered now. */
+static void enroll(struct control *control, const struct session_action *action)
+{
+    struct enroll_request *request = &control->config.enroll;
+    request->offer_count = offers_list(control->config.device->offers, request->offer);
+    calls_enroll(control->calls, action, request);
+}
+
 /* ---- probes of an idle device ---- */
 
 static void start_probe(struct control *control)
@@ -150,7 +158,7 @@ static void do_action(struct control *control, const struct session_action *acti
     const struct device_context *device = control->config.device;
     struct generation *generation = control->discarded ? NULL : control->generation;
     switch (action->type) {
-    case SESSION_DO_ENROLL: calls_enroll(control->calls, action, &control->config.enroll); break;
+    case SESSION_DO_ENROLL: enroll(control, action); break;
     case SESSION_DO_BEAT: beat(control, action); break;
     case SESSION_DO_POLL: calls_poll(control->calls, action, &device->id, device->boot); break;
     case SESSION_DO_CALLERS:
@@ -259,6 +267,12 @@ static void look_at_holdings(struct control *control)
     }
 }
 
+/* The types of reports_note, in the order in which the session takes those of a batch. */
+static const enum session_event_type notes[] = {
+    SESSION_ROUND_OPENED,    SESSION_MIX_CHANGED,  SESSION_MIX_AWAITED,
+    SESSION_TROUBLE_CHANGED, SESSION_DATA_CHANGED,
+};
+
 static void handle_reports(struct control *control)
 {
     struct report_batch *batch = control->batch;
@@ -270,18 +284,11 @@ static void handle_reports(struct control *control)
     for (size_t i = 0; i < batch->event_count; i++) {
         handle(control, &batch->event[i]);
     }
-    if (batch->round_opened) {
-        struct session_event event = {.type = SESSION_ROUND_OPENED};
-        handle(control, &event);
-    }
-    if (batch->mix_changed || batch->mix_awaited) {
-        struct session_event event = {.type = batch->mix_awaited ? SESSION_MIX_AWAITED
-                                                                 : SESSION_MIX_CHANGED};
-        handle(control, &event);
-    }
-    if (batch->trouble_changed) {
-        struct session_event event = {.type = SESSION_TROUBLE_CHANGED};
-        handle(control, &event);
+    for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
+        if (batch->notes & UINT64_C(1) << notes[i]) {
+            struct session_event event = {.type = notes[i]};
+            handle(control, &event);
+        }
     }
     if (batch->lost > 0) {
         log_warn("metrics_lost", "count=%" PRIu64 " reason=%s", batch->lost, "too_fast");

@@ -24,8 +24,8 @@ struct device_context {
     double slowdown;
     uint64_t memory_bytes; /* upper bound for training; 0: free memory */
     struct device_probe probe;
-    const struct offers *offers; /* data sets that never leave it */
-    struct train_tuner *tuner;   /* of one generation at a time */
+    struct offers *offers;     /* data sets that never leave it */
+    struct train_tuner *tuner; /* of one generation at a time */
     const struct trust *trust;
     struct ways *ways;       /* to other agents */
     struct parking *parking; /* for their calls through relays */

@@ -71,10 +71,6 @@ static void fill_enroll(struct enroll_request *out, const struct loop *loop,
     out->probe = loop->device.probe;
     memcpy(out->label, config->label, sizeof(out->label));
     out->label_count = config->label_count;
-    const struct offer *offer = offers_list(loop->device.offers, &out->offer_count);
-    for (size_t i = 0; i < out->offer_count; i++) {
-        out->offer[i] = offer[i];
-    }
 }
 
 static int open_control(struct loop *loop, const struct config *config,
@@ -94,9 +90,17 @@ static int open_control(struct loop *loop, const struct config *config,
     return rc;
 }
 
+/* On the thread of the offers, which ends before the reports. */
+static void tell_offers(void *arg)
+{
+    const struct loop *loop = arg;
+    reports_note(loop->reports, SESSION_DATA_CHANGED);
+}
+
 /* Free all; the computation must have ended. */
 static void free_loop(struct loop *loop)
 {
+    offers_unwatch(loop->device.offers);
     http_multi_free(&loop->multi);
     control_free(&loop->control);
     parking_free(&loop->device.parking);
@@ -165,11 +169,12 @@ static int open_all(struct loop *loop, const struct config *config, const struct
     }
     find_address(loop, config);
     loop->device.room_fd = peer_server_room_fd(loop->peers);
-    return open_control(loop, config, identity, err);
+    rc = open_control(loop, config, identity, err);
+    return rc ? rc : offers_watch(loop->device.offers, tell_offers, loop, err);
 }
 
 int loop_open(const struct config *config, const struct identity *identity,
-              const struct device_probe *probe, const struct offers *offers, struct loop **out,
+              const struct device_probe *probe, struct offers *offers, struct loop **out,
               struct err *err)
 {
     struct loop *loop = calloc(1, sizeof(*loop));

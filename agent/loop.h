@@ -12,10 +12,11 @@
 struct loop;
 struct offers;
 
-/* Listen and get ready to enrol. config, identity and offers are borrowed. */
+/* Listen and get ready to enrol. config, identity and offers are borrowed. Looks for changes of
+ * what is offered from now on. */
 NODISCARD int loop_open(const struct config *config, const struct identity *identity,
-                        const struct device_probe *probe, const struct offers *offers,
-                        struct loop **out, struct err *err);
+                        const struct device_probe *probe, struct offers *offers, struct loop **out,
+                        struct err *err);
 /* Run until a signal comes from leave_fd (stop_signals.h) and other devices have taken the work,
  * the time for that is over, or another signal comes: 0. ERR_STATE: the session exits; err says
  * why. */

@@ -30,7 +30,8 @@ static int open_offers(const struct config *config, int leave_fd, struct offers 
     const struct offers_config offers = {.directory = directory,
                                          .data = &config->data_list,
                                          .reading = config->data_reading,
-                                         .cancel_fd = leave_fd};
+                                         .cancel_fd = leave_fd,
+                                         .look_ms = config->data_seconds * 1000};
     int rc = config_path(config, "data", directory, err);
     return rc ? rc : offers_open(&offers, out, err);
 }

@@ -83,11 +83,7 @@ void reports_event(struct reports *reports, const struct session_event *event)
 void reports_note(struct reports *reports, enum session_event_type type)
 {
     (void)pthread_mutex_lock(&reports->lock);
-    reports->batch.round_opened = reports->batch.round_opened || type == SESSION_ROUND_OPENED;
-    reports->batch.trouble_changed =
-        reports->batch.trouble_changed || type == SESSION_TROUBLE_CHANGED;
-    reports->batch.mix_changed = reports->batch.mix_changed || type == SESSION_MIX_CHANGED;
-    reports->batch.mix_awaited = reports->batch.mix_awaited || type == SESSION_MIX_AWAITED;
+    reports->batch.notes |= UINT64_C(1) << type;
     wake(reports);
     (void)pthread_mutex_unlock(&reports->lock);
 }
@@ -135,12 +131,8 @@ void reports_take(struct reports *reports, struct report_batch *out)
     out->metric_count = batch->metric_count;
     out->event_count = batch->event_count;
     out->lost = batch->lost;
-    out->round_opened = batch->round_opened;
-    out->trouble_changed = batch->trouble_changed;
-    out->mix_changed = batch->mix_changed;
-    out->mix_awaited = batch->mix_awaited;
-    reports->batch.round_opened = reports->batch.trouble_changed = false;
-    reports->batch.mix_changed = reports->batch.mix_awaited = false;
+    out->notes = batch->notes;
+    reports->batch.notes = 0;
     reports->batch.metric_count = 0;
     reports->batch.event_count = 0;
     reports->batch.lost = 0;

@@ -24,8 +24,8 @@ struct report_batch {
     size_t metric_count;
     struct session_event event[REPORTS_EVENTS_MAX];
     size_t event_count;
-    uint64_t lost; /* metrics that found no room since the last batch */
-    bool round_opened, trouble_changed, mix_changed, mix_awaited;
+    uint64_t lost;  /* metrics that found no room since the last batch */
+    uint64_t notes; /* those of reports_note: a bit for each type */
 };
 
 struct reports;
@@ -33,7 +33,7 @@ NODISCARD int reports_new(struct reports **out, struct err *err);
 void reports_free(struct reports **reports);
 void reports_metric(struct reports *reports, int64_t serial, const struct metric *metric);
 void reports_event(struct reports *reports, const struct session_event *event);
-/* SESSION_ROUND_OPENED, SESSION_TROUBLE_CHANGED, SESSION_MIX_*: at most once per batch. */
+/* An event of a type that has no content: at most once per batch. */
 void reports_note(struct reports *reports, enum session_event_type type);
 /* The generation has failed. The whole text goes to the log, a short form to the coordinator. */
 void reports_error(struct reports *reports, int64_t serial, const char *code,

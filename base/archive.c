@@ -22,6 +22,7 @@
 struct entry {
     char *name; /* below the directory */
     uint64_t size;
+    size_t place; /* among those that are put first; SIZE_MAX: none */
 };
 
 struct archive {
@@ -85,7 +86,8 @@ static int add_entry(struct archive *archive, const char *name, uint64_t size, s
     if (!copy) {
         return no_memory(err);
     }
-    archive->entry[archive->count++] = (struct entry){.name = copy, .size = size};
+    archive->entry[archive->count++] =
+        (struct entry){.name = copy, .size = size, .place = SIZE_MAX};
     return 0;
 }
 
@@ -215,6 +217,46 @@ void archive_free(struct archive **archive)
     free(dying->directory);
     free(dying);
     *archive = NULL;
+}
+
+/* ---- another order ---- */
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct entry *one = a, *other = b;
+    return one->place != other->place ? (one->place > other->place) - (one->place < other->place)
+                                      : compare(a, b);
+}
+
+static int compare_name(const void *name, const void *entry)
+{
+    return strcmp(name, ((const struct entry *)entry)->name);
+}
+
+/* Of sorted entries; NULL: there is none of this name, or it has a place. */
+static struct entry *find_unplaced(const struct archive *archive, const char *name)
+{
+    struct entry *entry =
+        bsearch(name, archive->entry, archive->count, sizeof(*archive->entry), compare_name);
+    return entry && entry->place == SIZE_MAX ? entry : NULL;
+}
+
+bool archive_put_first(struct archive *archive, const char *first, size_t size)
+{
+    bool all = size == 0 || first[size - 1] == '\0';
+    size_t count = 0;
+    for (size_t at = 0; all && at < size; at += strlen(first + at) + 1) {
+        struct entry *entry = find_unplaced(archive, first + at);
+        all = entry != NULL;
+        if (entry) {
+            entry->place = count++;
+        }
+    }
+    for (size_t i = 0; !all && i < archive->count; i++) {
+        archive->entry[i].place = SIZE_MAX;
+    }
+    qsort(archive->entry, archive->count, sizeof(*archive->entry), compare_places);
+    return all;
 }
 
 /* ---- its bytes ---- */

@@ -4,6 +4,7 @@
 #ifndef BASE_ARCHIVE_H
 #define BASE_ARCHIVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -26,6 +27,11 @@ struct archive;
 NODISCARD int archive_open(const char *directory, enum archive_part part, struct archive **out,
                            struct err *err);
 void archive_free(struct archive **archive);
+/* Put files of these names first, in this order; the others follow, sorted. Before the first byte
+ * is read. Return whether all of them are there; if not, the order stays.
+ *
+ *     first  [size] names, each with a zero byte after it */
+bool archive_put_first(struct archive *archive, const char *first, size_t size);
 uint64_t archive_size(const struct archive *archive);
 /* Start again at the first byte. */
 void archive_rewind(struct archive *archive);

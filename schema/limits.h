@@ -37,6 +37,7 @@
 #define POSITIONS_MAX 32767                        /* = DATASET_POSITIONS_MAX */
 #define COUNTED_CLASSES_MAX 1024                   /* = DATASET_COUNTED_CLASSES_MAX */
 #define OFFERS_MAX 4                               /* data sets that a device offers */
+#define OFFER_PARTS_MAX 16                         /* earlier states that an offer names */
 #define OFFER_CLASSES_MAX 256 /* with more, the classes of an offer are not counted */
 #define DROPS_MAX 16
 #define METRICS_MAX 256 /* of one heartbeat */

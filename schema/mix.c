@@ -1,5 +1,7 @@
 #include "schema/mix.h"
 
+#include "schema/id.h"
+
 const char *const mix_kind_names[] = {
     [MIX_PAIR] = "pair",   [MIX_AVERAGE] = "average", [MIX_ADOPT] = "adopt",
     [MIX_START] = "start", [MIX_STORED] = "stored",   NULL,
@@ -49,6 +51,13 @@ static const struct field record_fields[] = {
                .about = "The mixes of this generation of the group before it."),
     MEMBER_INT(struct mix_record, rate_step, "rate_step", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
                .about = "The step of the job whose learning rate holds after it."),
+    MEMBER_INT(struct mix_record, samples, "samples", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+               .about = "`start` of a group on local data: the generation has the first so many "
+                        "samples of its device's data."),
+    MEMBER_FORM(struct mix_record, sha256, "sha256", FIELD_SKIP_EMPTY, &sha256_form,
+                .about = "The same: the hash of these samples as a data set of their own."),
+    MEMBER_INT(struct mix_record, steps, "steps", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+               .about = "The same: the steps of the job, by which learning rates go."),
 };
 const struct record mix_record_record =
     RECORD_WITH(struct mix_record, "mix_record", record_fields,

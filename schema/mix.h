@@ -85,6 +85,10 @@ struct mix_record {
     double alpha, statistics_alpha;
     int64_t applied_step, applied_mixes; /* the steps and mixes of this incarnation before it */
     int64_t rate_step;
+    /* START of a group on its device's own data: which they are, and the steps of the job, by which
+     * learning rates go. 0 in logs of earlier builds. */
+    int64_t samples, steps;
+    char sha256[SHA256_SIZE];
 };
 extern const struct record mix_xid_record, mix_member_record, mix_record_record;
 

@@ -12,6 +12,15 @@
 
 static const struct field class_count_element = {.type = FIELD_INT, .min = 0, .max = INTEGER_MAX};
 
+static const struct field part_fields[] = {
+    MEMBER_FORM(struct offer_part, sha256, "sha256", FIELD_REQUIRED, &sha256_form,
+                .about = "Of these samples as a data set of their own."),
+    MEMBER_INT(struct offer_part, samples, "samples", FIELD_REQUIRED, 1, SAMPLES_MAX),
+};
+const struct record offer_part_record =
+    RECORD_WITH(struct offer_part, "offer_part", part_fields,
+                .about = "What a data set was before samples were appended: its first samples.");
+
 #define OFFER_FIELDS(T, m)                                                                         \
     MEMBER_FORM(T, m name, "name", FIELD_REQUIRED, &name_form),                                    \
         MEMBER_FORM(T, m sha256, "sha256", FIELD_REQUIRED, &sha256_form,                           \
@@ -32,7 +41,13 @@ static const struct field class_count_element = {.type = FIELD_INT, .min = 0, .m
                     .about = "Samples of each class, by class number. Left out: not counted, "     \
                              "since there are more than 256 classes or several labels a sample."), \
         MEMBER_TEXT(T, m reading, "reading", FIELD_NULLABLE,                                       \
-                    .about = "The parameters that converted the files to samples; null: none.")
+                    .about = "The parameters that converted the files to samples; null: none."),   \
+        MEMBER_RECORDS(T, m part, m part_count, "extends", FIELD_SKIP_EMPTY, &offer_part_record,   \
+                       .about = "Data sets that these extend, the shortest first: groups that "    \
+                                "train on one of them go on with the longer data."),               \
+        MEMBER_BOOL(T, m stale, "stale", FIELD_SKIP_EMPTY,                                         \
+                    .about = "The files have changed, and what they are now could not be read: "   \
+                             "the log of the agent says why. The earlier samples are offered.")
 
 static const struct field offer_fields[] = {OFFER_FIELDS(struct offer, )};
 const struct record offer_record =
@@ -58,6 +73,33 @@ bool offer_adds_up(const struct offer *offer)
         left = offer->class_count[c] <= left ? left - offer->class_count[c] : -1;
     }
     return left == 0 || offer->class_count_count == 0;
+}
+
+bool offer_grows(const struct offer *offer)
+{
+    int64_t before = 0;
+    for (size_t i = 0; i < offer->part_count; i++) {
+        if (offer->part[i].samples <= before) {
+            return false;
+        }
+        before = offer->part[i].samples;
+    }
+    return before < offer->samples;
+}
+
+const struct offer_part *offer_part(const struct offer *offer, const char *sha256)
+{
+    for (size_t i = 0; i < offer->part_count; i++) {
+        if (strcmp(offer->part[i].sha256, sha256) == 0) {
+            return &offer->part[i];
+        }
+    }
+    return NULL;
+}
+
+bool offer_has(const struct offer *offer, const char *sha256)
+{
+    return strcmp(offer->sha256, sha256) == 0 || offer_part(offer, sha256);
 }
 
 const struct offer *offer_find(const struct offer *offer, size_t count, const char *name)

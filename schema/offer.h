@@ -11,6 +11,12 @@
 #include "schema/id.h"
 #include "schema/limits.h"
 
+/* The first samples of a data set: what was offered before the others were appended. */
+struct offer_part {
+    char sha256[SHA256_SIZE]; /* of these samples as a data set of their own */
+    int64_t samples;
+};
+
 struct offer {
     char name[NAME_SIZE];
     char sha256[SHA256_SIZE]; /* of the converted file on the device */
@@ -18,11 +24,14 @@ struct offer {
     int64_t height, width, channels;
     char dtype[8]; /* "U8", "F32" */
     int64_t classes;
-    int64_t positions;                      /* labels of a sample; 0: one */
-    char class_names_sha256[SHA256_SIZE];   /* as of struct dataset; "": they have none */
-    char reading[READING_SIZE];             /* as of struct dataset */
-    int64_t class_count[OFFER_CLASSES_MAX]; /* samples of each class */
-    size_t class_count_count;               /* = classes; 0: not known */
+    int64_t positions;                       /* labels of a sample; 0: one */
+    char class_names_sha256[SHA256_SIZE];    /* as of struct dataset; "": they have none */
+    char reading[READING_SIZE];              /* as of struct dataset */
+    int64_t class_count[OFFER_CLASSES_MAX];  /* samples of each class */
+    size_t class_count_count;                /* = classes; 0: not known */
+    struct offer_part part[OFFER_PARTS_MAX]; /* with the same classes; the shortest first */
+    size_t part_count;
+    bool stale; /* its files have changed, and could not be read since */
 };
 
 #define OFFER_FORM_SIZE 256
@@ -35,11 +44,18 @@ struct local_dataset {
     struct offer offer;
 };
 
+extern const struct record offer_part_record;
 extern const struct record offer_record;
 extern const struct record local_dataset_record;
 
 /* Return whether the samples of its classes, if they are known, add up to its samples. */
 bool offer_adds_up(const struct offer *offer);
+/* Return whether its parts become longer, and all are shorter than it. */
+bool offer_grows(const struct offer *offer);
+/* Return the part that has this hash; NULL: there is none. */
+const struct offer_part *offer_part(const struct offer *offer, const char *sha256);
+/* Return whether these are its data, or a part of them. */
+bool offer_has(const struct offer *offer, const char *sha256);
 /* Return the offer of that name, or NULL. */
 const struct offer *offer_find(const struct offer *offer, size_t count, const char *name);
 /* Write what data sets must have in common for one job to train on them: shape, type, labels of a

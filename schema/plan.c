@@ -22,8 +22,16 @@ const char *const plan_reason_names[] = {
     [PLAN_DEVICE_LEFT] = "device_left",
     [PLAN_DRAINED] = "drained",
     [PLAN_ROLLED_BACK] = "rolled_back",
+    [PLAN_DATA_APPENDED] = "data_appended",
     NULL,
 };
+
+bool plan_reason_is_planned(int reason)
+{
+    return reason == PLAN_REQUESTED || reason == PLAN_DEVICE_JOINED || reason == PLAN_DRIFT ||
+           reason == PLAN_DEVICE_LEFT || reason == PLAN_DRAINED || reason == PLAN_ROLLED_BACK ||
+           reason == PLAN_DATA_APPENDED;
+}
 
 const char *const plan_verdict_names[] = {
     [VERDICT_NONE] = "none",

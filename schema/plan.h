@@ -28,12 +28,15 @@ enum plan_reason {
     PLAN_TUNED, /* the one before it measured the kernels of the job's convolutions, and trained
                    nothing */
     PLAN_DRIFT, /* measured speeds have left its prediction */
-    PLAN_DEVICE_LEFT, /* the agent of one of its devices announced that it leaves */
-    PLAN_DRAINED,     /* a user drained one of its devices */
-    PLAN_ROLLED_BACK, /* the plan after it was slower */
+    PLAN_DEVICE_LEFT,   /* the agent of one of its devices announced that it leaves */
+    PLAN_DRAINED,       /* a user drained one of its devices */
+    PLAN_ROLLED_BACK,   /* the plan after it was slower */
+    PLAN_DATA_APPENDED, /* its device has more samples of its own */
     PLAN_REASONS
 };
 extern const char *const plan_reason_names[];
+/* Return whether the plan before it was not interrupted by a failure. */
+bool plan_reason_is_planned(int reason);
 
 /* What became of it. */
 enum plan_verdict {

@@ -29,7 +29,8 @@ struct session {
     int64_t revision;
     int64_t start_id; /* of the coordinator, as in its last reply */
     char challenge[ID_SIZE];
-    bool challenged; /* and no heartbeat has repeated it */
+    bool challenged;  /* and no heartbeat has repeated it */
+    bool data_unsaid; /* other data are offered than the last enrolment said */
     struct current_run run;
     int64_t holdings_due_ms; /* when their list is to be sent; NEVER: unchanged since it was sent
                                 last */
@@ -87,11 +88,6 @@ static void beat_by(struct session *session, int64_t due_ms)
     }
 }
 
-static void beat_now(struct session *session, int64_t now_ms)
-{
-    beat_by(session, now_ms);
-}
-
 static void set_interval(struct session *session, int64_t interval_ms)
 {
     if (interval_ms >= INTERVAL_MS_MIN && interval_ms <= INTERVAL_MS_MAX) {
@@ -103,7 +99,7 @@ static void keep_metric(struct session *session, const struct session_event *eve
 {
     metric_queue_add(&session->metrics, event->serial, &event->metric);
     if (metric_queue_waiting(&session->metrics) - session->metrics.sent >= METRICS_MAX) {
-        beat_now(session, event->now_ms);
+        beat_by(session, event->now_ms);
     }
 }
 
@@ -246,6 +242,18 @@ static void take_enrolled(struct session *session, const struct session_event *e
     if (!same || !session->poll.under_way) {
         session->poll = (struct call_timer){.due_ms = event->now_ms};
     }
+    if (session->data_unsaid) {
+        session->enroll.due_ms = event->now_ms;
+    }
+}
+
+/* Heartbeats and polls go on meanwhile. */
+static void offer_data(struct session *session, int64_t now_ms)
+{
+    session->data_unsaid = true;
+    if (session->enrolled && !session->enroll.under_way && now_ms < session->enroll.due_ms) {
+        session->enroll.due_ms = now_ms;
+    }
 }
 
 static void take_beaten(struct session *session, const struct session_event *event,
@@ -274,7 +282,7 @@ static void take_beaten(struct session *session, const struct session_event *eve
     const bool stopped = session->run.active && session->run.phase == PHASE_STOPPED;
     if (!metric_queue_fits(&session->metrics) ||
         (stopped && metric_queue_waiting(&session->metrics) > 0)) {
-        beat_now(session, event->now_ms);
+        beat_by(session, event->now_ms);
     }
     /* A lower revision than ours means a restarted coordinator: a poll after the old revision would
      * wait in vain. */
@@ -326,13 +334,6 @@ static void take_assignment(struct session *session, const struct session_event 
     current_run_assign(run, &assignment->run, actions);
 }
 
-static void poll_again(struct session *session, int64_t now_ms)
-{
-    if (session->enrolled) {
-        session->poll.due_ms = now_ms;
-    }
-}
-
 static void make_calls(struct session *session, int64_t now_ms, struct session_actions *actions)
 {
     if (session->exited) {
@@ -341,17 +342,15 @@ static void make_calls(struct session *session, int64_t now_ms, struct session_a
     if (!session->enroll.under_way && session->enroll.due_ms <= now_ms) {
         session->enroll.under_way = true;
         session->enroll.due_ms = NEVER;
+        session->data_unsaid = false;
         (void)act_call(session, actions, SESSION_DO_ENROLL,
                        call_timer_answer_ms(&session->enroll, &session->pace));
     }
     if (!session->enrolled) {
         return;
     }
-    if (session->beat.under_way && session->challenged) {
-        /* The current one may hang on a dead connection. */
-        send_beat(session, now_ms, actions);
-    }
-    if (!session->beat.under_way && session->beat.due_ms <= now_ms) {
+    /* A challenge: the current one may hang on a dead connection. */
+    if (session->beat.under_way ? session->challenged : session->beat.due_ms <= now_ms) {
         send_beat(session, now_ms, actions);
     }
     if (!session->poll.under_way && session->poll.due_ms <= now_ms) {
@@ -414,7 +413,7 @@ void session_step(struct session *session, const struct session_event *event,
     case SESSION_TICK: break;
     case SESSION_LEAVE:
         session->leave.wanted = true;
-        beat_now(session, event->now_ms);
+        beat_by(session, event->now_ms);
         break;
     case SESSION_ENROLLED: take_enrolled(session, event, actions); break;
     case SESSION_ENROLL_FAILED:
@@ -435,14 +434,14 @@ void session_step(struct session *session, const struct session_event *event,
         if (session->enrolled) {
             heard(session, &session->poll, event->now_ms, actions);
             take_assignment(session, event, actions);
-            poll_again(session, event->now_ms);
+            session->poll.due_ms = event->now_ms;
         }
         break;
     case SESSION_POLL_ENDED:
         session->poll.under_way = false;
         if (session->enrolled) {
             heard(session, &session->poll, event->now_ms, actions);
-            poll_again(session, event->now_ms);
+            session->poll.due_ms = event->now_ms;
         }
         break;
     case SESSION_POLL_FAILED:
@@ -455,17 +454,23 @@ void session_step(struct session *session, const struct session_event *event,
     case SESSION_UPLOADED:
     case SESSION_FAILED:
         if (current_run_take_event(&session->run, event, actions)) {
-            beat_now(session, event->now_ms);
+            beat_by(session, event->now_ms);
         }
         break;
+    case SESSION_DATA_CHANGED: offer_data(session, event->now_ms); break;
     case SESSION_HOLDINGS_CHANGED: take_holdings(session, event); break;
     case SESSION_MIX_CHANGED: beat_by(session, event->now_ms + MIX_WAIT_MS); break;
     case SESSION_ROUND_OPENED:
     case SESSION_MIX_AWAITED:
-    case SESSION_TROUBLE_CHANGED: beat_now(session, event->now_ms); break;
+    case SESSION_TROUBLE_CHANGED: beat_by(session, event->now_ms); break;
     }
     look_away(session, event->now_ms, actions);
     make_calls(session, event->now_ms, actions);
+}
+
+static int64_t call_due_ms(const struct call_timer *call)
+{
+    return call->under_way ? NEVER : call->due_ms;
 }
 
 int64_t session_deadline_ms(const struct session *session)
@@ -473,21 +478,16 @@ int64_t session_deadline_ms(const struct session *session)
     if (session->exited) {
         return NEVER;
     }
-    int64_t deadline_ms = hold_deadline_ms(session);
-    if (away_deadline_ms(session) < deadline_ms) {
-        deadline_ms = away_deadline_ms(session);
-    }
     const struct leave_contact contact = contact_of(session);
-    const int64_t leave_ms = leave_deadline_ms(&session->leave, &contact);
-    deadline_ms = leave_ms < deadline_ms ? leave_ms : deadline_ms;
-    if (!session->enroll.under_way && session->enroll.due_ms < deadline_ms) {
-        deadline_ms = session->enroll.due_ms;
-    }
-    if (session->enrolled && !session->beat.under_way && session->beat.due_ms < deadline_ms) {
-        deadline_ms = session->beat.due_ms;
-    }
-    if (session->enrolled && !session->poll.under_way && session->poll.due_ms < deadline_ms) {
-        deadline_ms = session->poll.due_ms;
+    const int64_t due_ms[] = {hold_deadline_ms(session),
+                              away_deadline_ms(session),
+                              leave_deadline_ms(&session->leave, &contact),
+                              call_due_ms(&session->enroll),
+                              session->enrolled ? call_due_ms(&session->beat) : NEVER,
+                              session->enrolled ? call_due_ms(&session->poll) : NEVER};
+    int64_t deadline_ms = NEVER;
+    for (size_t i = 0; i < sizeof(due_ms) / sizeof(due_ms[0]); i++) {
+        deadline_ms = due_ms[i] < deadline_ms ? due_ms[i] : deadline_ms;
     }
     return deadline_ms;
 }

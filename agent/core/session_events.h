@@ -31,6 +31,7 @@ enum session_event_type {
     SESSION_TROUBLE_CHANGED, /* a peer became unreachable or reachable: report it at once */
     SESSION_MIX_CHANGED,     /* a group has news of its matches: report them soon */
     SESSION_MIX_AWAITED,     /* and others wait for them: report them at once */
+    SESSION_DATA_CHANGED,    /* the device offers other data: enrol with them at once */
 };
 
 enum session_failure {

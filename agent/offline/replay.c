@@ -37,7 +37,7 @@ static const struct conf_option option_table[] = {
      .offset = offsetof(struct options, local),
      .value_name = "GROUP=PATH[,PATH]",
      .help = "Of a job whose data stayed on its devices: the data that a group trained on, by its "
-             "number or its device. Repeatable, one for each group."},
+             "number or its device; more may have been appended. Repeatable, one for each group."},
     {.name = "mixes",
      .type = CONF_TEXT,
      .offset = offsetof(struct options, mixes),
@@ -152,8 +152,11 @@ static int read_files(struct replay *replay, struct err *err)
         return err_wrap(err, "--mixes '%s'", options->mixes);
     }
     spec->dataset_test[0] = '\0'; /* nothing is evaluated */
-    rc = replay_data_open(&options->places, &options->local, replay->group, replay->groups, spec,
-                          &replay->data, err);
+    const struct replay_of of = {.group = replay->group,
+                                 .groups = replay->groups,
+                                 .record = replay->record,
+                                 .records = replay->records};
+    rc = replay_data_open(&options->places, &options->local, &of, spec, &replay->data, err);
     return rc ? rc
               : local_model_open(spec, &replay->data.job, options->checkpoint,
                                  (size_t)options->threads, &replay->model, err);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/runtime/data_prefix.h"
 #include "net/hash.h"
 #include "schema/job_check.h"
 
@@ -21,23 +22,52 @@ static const char *find_paths(const struct conf_list *local, const char *number,
     return NULL;
 }
 
-static int check_hash(const struct data *data, const struct local_train *wanted, struct err *err)
+static bool is_start(const struct mix_record *record, int64_t group)
+{
+    return record->kind == MIX_START && record->own.group == group && record->samples > 0;
+}
+
+/* How many samples have this hash, by the log of the group; `all` if it does not say. */
+static uint64_t samples_of_hash(const struct replay_of *of, size_t group, const char *sha256,
+                                uint64_t all)
+{
+    for (size_t i = 0; i < of->records; i++) {
+        const struct mix_record *record = &of->record[i];
+        if (is_start(record, (int64_t)group) && strcmp(record->sha256, sha256) == 0) {
+            return (uint64_t)record->samples;
+        }
+    }
+    return all;
+}
+
+/* Whether the first samples have this hash. */
+static int check_hash(const struct data *data, uint64_t samples, const char *wanted,
+                      struct err *err)
 {
     char sha256[HASH_TEXT_SIZE];
-    data_hash(data, sha256);
-    return strcmp(sha256, wanted->sha256) == 0
-               ? 0
+    const uint64_t count = data_info(data)->count;
+    if (samples > count) {
+        return err_set(err, ERR_INVALID,
+                       "these are %" PRIu64 " samples, and the group trained on %" PRIu64
+                       ": give all that were appended",
+                       count, samples);
+    }
+    const int rc = data_hash_prefix(data, samples, NULL, NULL, sha256, err);
+    return rc || strcmp(sha256, wanted) == 0
+               ? rc
                : err_set(err, ERR_INVALID,
-                         "these are not the data that the group trained on: their hash is %.12s, "
-                         "expected %.12s",
-                         sha256, wanted->sha256);
+                         "these are not the data that the group trained on: the hash of the first "
+                         "%" PRIu64 " samples is %.12s, expected %.12s",
+                         samples, sha256, wanted);
 }
 
 static int open_own(const struct conf_list *local, const struct reading *reading,
-                    const struct job_spec *group, size_t index, struct local_job_data *out,
+                    const struct replay_of *of, size_t index, struct local_job_data *out,
                     struct err *err)
 {
     const struct local_form form = {.reading = reading};
+    const struct job_spec *group = &of->group[index];
+    const char *sha256 = group->train_local.sha256;
     char number[24];
     (void)snprintf(number, sizeof(number), "%zu", index);
     const char *paths = find_paths(local, number, group->train_local.device.text);
@@ -47,7 +77,9 @@ static int open_own(const struct conf_list *local, const struct reading *reading
                        group->train_local.name, group->train_local.device.text, number);
     }
     int rc = local_data_open(&paths, 1, &form, &out->train, &out->info, err);
-    rc = rc ? rc : check_hash(out->train, &group->train_local, err);
+    rc = rc ? rc
+            : check_hash(out->train, samples_of_hash(of, index, sha256, out->info.count), sha256,
+                         err);
     return rc ? rc : local_job_count(group, out->train, &out->info, &out->counts, err);
 }
 
@@ -66,26 +98,40 @@ static void take_model(const struct job_spec *group, struct replay_data *out, st
 }
 
 static int open_all(const struct local_places *places, const struct conf_list *local,
-                    const struct job_spec *group, size_t groups, struct replay_data *out,
-                    struct err *err)
+                    const struct replay_of *of, struct replay_data *out, struct err *err)
 {
     struct reading reading = reading_default;
     int rc = places->reading[0] != '\0' ? reading_parse(places->reading, &reading, err) : 0;
     if (rc != 0) {
         return err_wrap(err, "--as");
     }
-    for (size_t g = 0; rc == 0 && g < groups; g++) {
-        rc = open_own(local, &reading, &group[g], g, &out->own[g], err);
+    for (size_t g = 0; rc == 0 && g < of->groups; g++) {
+        rc = open_own(local, &reading, of, g, &out->own[g], err);
         rc = rc == 0 ? 0 : err_wrap(err, "group %zu", g);
         out->job.counts.train_samples += job_epoch_samples(&out->own[g].counts);
     }
     return rc;
 }
 
-int replay_data_open(const struct local_places *places, const struct conf_list *local,
-                     const struct job_spec *group, size_t groups, struct job_spec *spec,
-                     struct replay_data *out, struct err *err)
+/* The log says the steps where data may have been appended since they were counted. */
+static int64_t steps_of(const struct replay_of *of, const struct job_spec *spec,
+                        const struct job_data *counts)
 {
+    for (size_t i = 0; i < of->records; i++) {
+        if (of->record[i].kind == MIX_START && of->record[i].steps > 0) {
+            return of->record[i].steps;
+        }
+    }
+    return job_total_steps(spec, job_epoch_samples(counts));
+}
+
+int replay_data_open(const struct local_places *places, const struct conf_list *local,
+                     const struct replay_of *of, struct job_spec *spec, struct replay_data *out,
+                     struct err *err)
+{
+    out->record = of->record;
+    out->records = of->records;
+    out->group = of->group;
     out->local = spec->train_local.name[0] != '\0';
     if (out->local && places->dataset.count > 0) {
         return err_set(err, ERR_INVALID,
@@ -98,12 +144,13 @@ int replay_data_open(const struct local_places *places, const struct conf_list *
                        "by --dataset",
                        spec->dataset_train);
     }
-    if (!out->local) {
-        return local_job_data_open(places, spec, &out->job, err);
+    int rc = out->local ? open_all(places, local, of, out, err)
+                        : local_job_data_open(places, spec, &out->job, err);
+    if (rc == 0 && out->local) {
+        take_model(&of->group[0], out, spec);
     }
-    int rc = open_all(places, local, group, groups, out, err);
     if (rc == 0) {
-        take_model(&group[0], out, spec);
+        out->steps = steps_of(of, spec, &out->job.counts);
     }
     return rc;
 }
@@ -119,4 +166,32 @@ void replay_data_done(struct replay_data *data)
 const struct local_job_data *replay_data_of(const struct replay_data *data, size_t group)
 {
     return data->local ? &data->own[group] : &data->job;
+}
+
+static const struct mix_record *start_of(const struct replay_data *data,
+                                         const struct mix_member *own)
+{
+    for (size_t i = 0; i < data->records; i++) {
+        const struct mix_record *record = &data->record[i];
+        if (is_start(record, own->group) && record->own.generation == own->generation) {
+            return record;
+        }
+    }
+    return NULL;
+}
+
+int replay_data_count(const struct replay_data *data, const struct mix_member *own,
+                      struct job_data *out, struct err *err)
+{
+    const struct local_job_data *of = replay_data_of(data, (size_t)own->group);
+    const struct job_spec *spec = &data->group[own->group];
+    const struct mix_record *start = data->local ? start_of(data, own) : NULL;
+    struct dataset_info info = of->info;
+    int rc = 0;
+    if (start) {
+        rc = check_hash(of->train, (uint64_t)start->samples, start->sha256, err);
+        rc = rc ? err_wrap(err, "generation %" PRId64, own->generation) : 0;
+        info.count = (uint64_t)start->samples;
+    }
+    return rc ? rc : local_job_count(spec, of->train, &info, out, err);
 }

@@ -380,7 +380,7 @@ static int add_samples(struct replay_run *run, const struct mix_member *own, str
     run->samples = more;
     struct run_samples *added = &more[run->incarnations];
     *added = (struct run_samples){.group = own->group, .generation = own->generation};
-    int rc = local_job_count(spec, data->train, &data->info, &samples.counts, err);
+    int rc = replay_data_count(config->data, own, &samples.counts, err);
     rc = rc ? rc : samples_new(&samples, &added->samples, err);
     run->incarnations += rc == 0;
     return rc == 0 ? 0 : err_wrap(err, "group %" PRId64, own->group);
@@ -412,7 +412,7 @@ static int fill(struct replay_run *run, struct err *err)
     run->spec = *config->spec;
     run->spec.strategy = STRATEGY_PIPELINE;
     run->micro_batch = (size_t)(run->spec.batch / run->spec.micro_batches);
-    run->total_steps = job_total_steps(config->spec, job_epoch_samples(&config->data->job.counts));
+    run->total_steps = config->data->steps;
     run->present = REPLAY_NONE;
     int rc = make_stage(run, err);
     rc = rc ? rc : make_places(run, err);

@@ -77,6 +77,19 @@ void data_hash(const struct data *data, char out[HASH_TEXT_SIZE])
     sha256_text(data->bytes, data->size, out);
 }
 
+int data_shorten(struct data *data, uint64_t count, struct err *err)
+{
+    struct dataset_info *info = &data->info;
+    if (count == 0 || count > info->count) {
+        return err_set(err, ERR_INVALID, "%" PRIu64 " samples, expected at least %" PRIu64,
+                       info->count, count);
+    }
+    info->inputs_bytes = info->inputs_bytes / info->count * count;
+    info->labels_bytes = info->labels_bytes / info->count * count;
+    info->count = count;
+    return 0;
+}
+
 const unsigned char *data_inputs(const struct data *data)
 {
     return data->bytes + data->info.inputs_offset;

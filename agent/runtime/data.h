@@ -50,6 +50,8 @@ void data_close(struct data **data);
 const struct dataset_info *data_info(const struct data *data); /* classes: 0 */
 /* The hash of the whole file. */
 void data_hash(const struct data *data, char out[SHA256_SIZE]);
+/* Have the first `count` samples only. ERR_INVALID: there are fewer. */
+NODISCARD int data_shorten(struct data *data, uint64_t count, struct err *err);
 const unsigned char *data_inputs(const struct data *data);
 const unsigned char *data_labels(const struct data *data); /* I32, little-endian */
 

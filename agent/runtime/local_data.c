@@ -62,13 +62,29 @@ static void open_files_close(struct open_files *files)
 }
 
 /* The files of a directory as a tar, as `paceline` uploads it. */
-static int open_directory(const char *path, int *out, struct err *err)
+static int order_files(struct archive *archive, const struct local_form *form, struct err *err)
+{
+    int rc = 0;
+    const char *entry;
+    if (form && form->first) {
+        (void)archive_put_first(archive, form->first->data, form->first->size);
+    }
+    for (size_t i = 0; rc == 0 && form && form->files && (entry = archive_entry(archive, i)); i++) {
+        rc = buf_append(form->files, entry, strlen(entry) + 1, err);
+    }
+    return rc;
+}
+
+/* form: NULL: nothing is said of files. */
+static int open_directory(const char *path, const struct local_form *form, int *out,
+                          struct err *err)
 {
     AUTO(archive_free) struct archive *archive = NULL;
     FD_AUTO int fd = -1;
     char *piece = malloc(PIECE_BYTES);
     int rc = piece ? archive_open(path, ARCHIVE_ALL, &archive, err)
                    : err_set(err, ERR_MEMORY, "%u bytes", PIECE_BYTES);
+    rc = rc ? rc : order_files(archive, form, err);
     rc = rc ? rc : open_temporary(&fd, err);
     struct temporary temporary = {.fd = fd};
     ssize_t got = 1;
@@ -95,7 +111,8 @@ static bool is_directory(int fd)
     return fstat(fd, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-static int open_file(struct open_files *files, const char *path, struct err *err)
+static int open_file(struct open_files *files, const char *path, const struct local_form *form,
+                     struct err *err)
 {
     ASSERT(files->count < LOCAL_DATA_FILES_MAX);
     FD_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -104,7 +121,7 @@ static int open_file(struct open_files *files, const char *path, struct err *err
     }
     if (is_directory(fd)) {
         file_close(&fd);
-        int rc = open_directory(path, &fd, err);
+        int rc = open_directory(path, form, &fd, err);
         if (rc != 0) {
             return rc;
         }
@@ -114,7 +131,8 @@ static int open_file(struct open_files *files, const char *path, struct err *err
     return 0;
 }
 
-static int open_pair(struct open_files *files, const char *paths, struct err *err)
+static int open_pair(struct open_files *files, const char *paths, const struct local_form *form,
+                     struct err *err)
 {
     char text[4096];
     int rc = 0;
@@ -126,7 +144,7 @@ static int open_pair(struct open_files *files, const char *paths, struct err *er
         if (files->count == 2) {
             return err_set(err, ERR_INVALID, "at most 2 files: images and labels");
         }
-        rc = open_file(files, path, err);
+        rc = open_file(files, path, form, err);
     }
     return rc;
 }
@@ -142,9 +160,9 @@ int local_data_convert(const char *const *paths, size_t count, const struct loca
                                           .go_on = form->go_on,
                                           .go_on_arg = form->arg};
     struct open_files files AUTO(open_files_close) = {0};
-    int rc = count == 1 ? open_pair(&files, paths[0], err) : 0;
+    int rc = count == 1 ? open_pair(&files, paths[0], form, err) : 0;
     for (size_t i = 0; rc == 0 && count > 1 && i < count; i++) {
-        rc = open_file(&files, paths[i], err);
+        rc = open_file(&files, paths[i], form, err);
     }
     if (form->names) {
         form->names->file = files.count == count ? paths : NULL;
@@ -170,6 +188,6 @@ int local_data_text_end(const char *path, uint8_t *out, size_t capacity, size_t 
     const struct dataset_limits limits = {.total_bytes = DATASET_BYTES_MAX,
                                           .entries = DATASET_ENTRIES_MAX};
     struct open_files file AUTO(open_files_close) = {0};
-    int rc = open_file(&file, path, err);
+    int rc = open_file(&file, path, NULL, err);
     return rc ? rc : dataset_text_end(file.fd[0], &limits, out, capacity, size, err);
 }

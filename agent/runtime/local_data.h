@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "agent/runtime/data.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "libtrain/formats/dataset.h"
 
@@ -19,6 +20,9 @@ struct local_form {
     struct dataset_counts *counts; /* as of struct dataset_limits, as the next two */
     int (*go_on)(void *arg, struct err *err);
     void *arg;
+    /* Of directories: the files that come first (archive_put_first), where all are there. */
+    const struct buf *first; /* NULL: none */
+    struct buf *files;       /* their files as they were read, in the same form; NULL: not wanted */
 };
 
 /* Pass the data set of paths[count], as below, to `sink` (dataset_convert). */

@@ -4,43 +4,46 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/runtime/hashed_draft.h"
-#include "agent/runtime/local_data.h"
-#include "base/archive.h"
+#include "agent/runtime/offer_file.h"
+#include "agent/runtime/thread.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "libtrain/formats/class_names.h"
-#include "net/hash.h"
-#include "schema/wire.h"
 
-#define PIECE_BYTES (1u << 20)
-#define NOTE_BYTES_MAX (1u << 20)
-#define FORM "1" /* of the stamp: another one makes all files anew */
-
-/* What is kept beside a converted file. */
-struct note {
-    char stamp[SHA256_SIZE];
+/* A data set of the options. */
+struct item {
+    struct offer_source source;
+    char name[NAME_SIZE];
+    /* Under the lock. */
     struct offer offer;
+    bool offered;
+    /* Of the thread that looks; before it is there, of the owner. */
+    char stamp[SHA256_SIZE];  /* of what is offered */
+    char seen[SHA256_SIZE];   /* at the last look */
+    char failed[SHA256_SIZE]; /* that could not be read, and cannot unless they change */
+    bool silent;              /* that they cannot be found was logged */
 };
-static const struct field note_fields[] = {
-    MEMBER_FORM(struct note, stamp, "stamp", FIELD_REQUIRED, &sha256_form),
-    MEMBER_RECORD(struct note, offer, "offer", FIELD_REQUIRED, &offer_record),
-};
-static const struct record note_record = RECORD(struct note, "note", note_fields);
 
 struct offers {
-    struct offers_config config; /* its directory is the next */
     char directory[PATH_MAX];
-    struct offer offer[OFFERS_MAX];
+    char *reading;
+    int cancel_fd;
+    int64_t look_ms;
+    struct item item[OFFERS_MAX];
     size_t count;
+    pthread_t thread;
+    bool has_lock, has_wake, watches;
+    pthread_mutex_t lock; /* what is offered, and NAME.data, which has it; and `stops` */
+    pthread_cond_t wake;
+    bool stops;
+    void (*changed)(void *arg);
+    void *changed_arg;
 };
 
 /* ---- the options ---- */
@@ -81,229 +84,129 @@ int offers_check(const struct conf_list *data, const char *reading, struct err *
     return rc ? err_wrap(err, "--data-as") : 0;
 }
 
-/* ---- the stamp of the sources ---- */
+/* ---- what is offered ---- */
 
-static int stamp_file(struct sha256 *hash, const char *path, struct err *err)
+static bool stops(struct offers *offers)
 {
-    struct stat status;
-    char line[PATH_MAX + 160];
-    if (stat(path, &status) != 0) {
-        return err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
-    }
-    const int length = snprintf(line, sizeof(line), "%s\n%lld %lld.%09ld %lld.%09ld %llu\n", path,
-                                (long long)status.st_size, (long long)status.st_mtim.tv_sec,
-                                status.st_mtim.tv_nsec, (long long)status.st_ctim.tv_sec,
-                                status.st_ctim.tv_nsec, (unsigned long long)status.st_ino);
-    sha256_update(hash, line, (size_t)length);
-    return 0;
-}
-
-static int stamp_directory(struct sha256 *hash, const char *path, struct err *err)
-{
-    AUTO(archive_free) struct archive *archive = NULL;
-    const char *entry;
-    int rc = archive_open(path, ARCHIVE_ALL, &archive, err);
-    for (size_t i = 0; rc == 0 && (entry = archive_entry(archive, i)); i++) {
-        char file[PATH_MAX];
-        rc = snprintf(file, sizeof(file), "%s/%s", path, entry) < (int)sizeof(file)
-                 ? stamp_file(hash, file, err)
-                 : err_set(err, ERR_LIMIT, "'%s/%s' is too long", path, entry);
-    }
-    return rc;
-}
-
-static int stamp_path(struct sha256 *hash, const char *path, struct err *err)
-{
-    struct stat status;
-    const bool directory = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-    return directory ? stamp_directory(hash, path, err) : stamp_file(hash, path, err);
-}
-
-/* Of the files in `paths` ("PATH[,PATH]"), and how they are read. */
-static int make_stamp(const char *paths, const char *reading, char out[SHA256_SIZE],
-                      struct err *err)
-{
-    struct sha256 *hash AUTO(sha256_free) = NULL;
-    char text[PATH_MAX];
-    int rc = sha256_new(&hash, err);
-    if (rc == 0 && snprintf(text, sizeof(text), "%s", paths) >= (int)sizeof(text)) {
-        rc = err_set(err, ERR_LIMIT, "the paths are too long");
-    }
-    if (rc != 0) {
-        return rc;
-    }
-    sha256_update(hash, FORM "\n", sizeof(FORM));
-    sha256_update(hash, reading, strlen(reading) + 1);
-    char *rest = text;
-    for (char *path = strsep(&rest, ","); rc == 0 && path; path = strsep(&rest, ",")) {
-        rc = stamp_path(hash, path, err);
-    }
-    sha256_finish_text(hash, out);
-    return rc;
-}
-
-/* ---- the files ---- */
-
-static int file_name(const struct offers *offers, const char *name, const char *suffix,
-                     char out[PATH_MAX], struct err *err)
-{
-    const int length = snprintf(out, PATH_MAX, "%s/%s%s", offers->config.directory, name, suffix);
-    return length > 0 && length < PATH_MAX ? 0 : err_set(err, ERR_LIMIT, "--state-dir is too long");
+    (void)pthread_mutex_lock(&offers->lock);
+    const bool stops = offers->stops;
+    (void)pthread_mutex_unlock(&offers->lock);
+    return stops;
 }
 
 static int go_on(void *arg, struct err *err)
 {
-    const struct offers *offers = arg;
-    struct pollfd fd = {.fd = offers->config.cancel_fd, .events = POLLIN};
-    return fd.fd >= 0 && poll(&fd, 1, 0) == 1 ? err_set(err, ERR_CANCELLED, "the agent ends") : 0;
+    struct offers *offers = arg;
+    struct pollfd fd = {.fd = offers->cancel_fd, .events = POLLIN};
+    return (fd.fd >= 0 && poll(&fd, 1, 0) == 1) || stops(offers)
+               ? err_set(err, ERR_CANCELLED, "the agent ends")
+               : 0;
 }
 
-static int hash_file(struct offers *offers, const char *path, char out[SHA256_SIZE],
-                     struct err *err)
+static void offer(struct offers *offers, struct item *item, const struct offer *made)
 {
-    struct sha256 *hash AUTO(sha256_free) = NULL;
-    FD_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC);
-    unsigned char *piece = malloc(PIECE_BYTES);
-    ssize_t got = 1;
-    int rc = fd >= 0 && piece ? sha256_new(&hash, err)
-                              : err_set(err, ERR_IO, "open '%s': %s", path, strerror(errno));
-    while (rc == 0 && got > 0) {
-        got = read(fd, piece, PIECE_BYTES);
-        if (got > 0) {
-            sha256_update(hash, piece, (size_t)got);
-        }
-        rc = got < 0 ? err_set(err, err_from_errno(errno), "read '%s': %s", path, strerror(errno))
-                     : go_on(offers, err);
-    }
+    (void)pthread_mutex_lock(&offers->lock);
+    item->offer = *made;
+    item->offered = true;
+    (void)pthread_mutex_unlock(&offers->lock);
+    log_info("data_offered",
+             "data=%s samples=%" PRId64 " classes=%" PRId64 " sha256=%.12s extends=%" PRId64,
+             made->name, made->samples, made->classes, made->sha256,
+             made->part_count > 0 ? made->part[made->part_count - 1].samples : 0);
+}
+
+static int publish(struct offers *offers, struct item *item, const struct offer_note *made,
+                   struct err *err)
+{
+    (void)pthread_mutex_lock(&offers->lock);
+    const int rc = offer_file_publish(&item->source, err);
+    (void)pthread_mutex_unlock(&offers->lock);
     if (rc == 0) {
-        sha256_finish_text(hash, out);
-    }
-    free(piece);
-    return rc;
-}
-
-/* The file of an earlier start, if its sources have not changed and it is whole. */
-static bool take_kept(struct offers *offers, const char *name, const char *stamp, struct offer *out)
-{
-    char path[PATH_MAX], sha256[SHA256_SIZE];
-    struct note note = {0};
-    struct record_faults faults = {0};
-    struct err err = {0};
-    BUF_AUTO struct buf text;
-    buf_init(&text, NOTE_BYTES_MAX);
-    if (file_name(offers, name, ".note", path, &err) || file_read(path, &text, &err) ||
-        wire_read(&note_record, text.data, text.size, &note, &faults, &err) ||
-        strcmp(note.stamp, stamp) != 0 || strcmp(note.offer.name, name) != 0 ||
-        file_name(offers, name, ".data", path, &err) || hash_file(offers, path, sha256, &err) ||
-        strcmp(sha256, note.offer.sha256) != 0) {
-        return false;
-    }
-    *out = note.offer;
-    return true;
-}
-
-/* ---- conversion ---- */
-
-static int describe(const struct dataset_info *info, const struct dataset_counts *counts,
-                    const struct name_list *classes, struct offer *out, struct err *err)
-{
-    out->samples = (int64_t)info->count;
-    out->height = info->h;
-    out->width = info->w;
-    out->channels = info->c;
-    (void)snprintf(out->dtype, sizeof(out->dtype), "%s", dtype_name(info->dtype));
-    out->classes = info->classes;
-    out->positions = info->positions > 1 ? info->positions : 0;
-    memcpy(out->reading, info->reading, sizeof(out->reading));
-    for (size_t c = 0; counts->classes <= OFFER_CLASSES_MAX && c < counts->classes; c++) {
-        out->class_count[out->class_count_count++] = counts->samples[c];
-    }
-    if (classes->count == 0) {
-        return 0;
-    }
-    BUF_AUTO struct buf text;
-    buf_init(&text, CLASS_NAMES_TEXT_MAX);
-    const int rc = class_names_write(classes, &text, err);
-    if (rc == 0) {
-        sha256_text(text.data, text.size, out->class_names_sha256);
+        offer(offers, item, &made->offer);
+        memcpy(item->stamp, made->stamp, sizeof(item->stamp));
     }
     return rc;
 }
 
-static int convert_into(struct offers *offers, const char *paths, struct hashed_draft *draft,
-                        struct offer *out, struct err *err)
+/* The same samples once more when the disk has room, or answers: the sources need not change. */
+static bool may_pass(int rc)
 {
-    struct reading reading = reading_default;
-    struct dataset_counts *counts = calloc(1, sizeof(*counts));
-    struct dataset_names names = {.classes_only = true};
-    struct dataset_info info;
-    int rc = counts ? 0 : err_set(err, ERR_MEMORY, "class counts");
-    if (rc == 0 && offers->config.reading[0] != '\0') {
-        rc = reading_parse(offers->config.reading, &reading, err);
+    return rc == ERR_FULL || rc == ERR_IO || rc == ERR_MEMORY;
+}
+
+/* What was offered stays. Return whether that was said of it before. */
+static bool keep_stale(struct offers *offers, struct item *item, bool stale)
+{
+    (void)pthread_mutex_lock(&offers->lock);
+    const bool was = item->offer.stale;
+    item->offer.stale = item->offered && stale;
+    const bool is = item->offer.stale;
+    (void)pthread_mutex_unlock(&offers->lock);
+    return was == is;
+}
+
+static void log_fault(const struct item *item, const struct err *why)
+{
+    if (item->offered) {
+        log_error("data_not_read", "data=%s samples=%" PRId64 " action=%s error=%s", item->name,
+                  item->offer.samples, "offers_the_earlier_ones", log_quote(why->text).text);
+    } else {
+        log_error("data_not_offered", "data=%s error=%s", item->name, log_quote(why->text).text);
     }
-    const struct local_form form = {
-        .reading = &reading, .names = &names, .counts = counts, .go_on = go_on, .arg = offers};
-    rc = rc ? rc : local_data_convert(&paths, 1, &form, hashed_draft_append, draft, &info, err);
-    rc = rc ? rc : describe(&info, counts, &names.class, out, err);
-    dataset_names_done(&names);
-    free(counts);
-    return rc;
 }
 
-static int convert(struct offers *offers, const char *paths, struct offer *out, struct err *err)
+/* ---- at the start ---- */
+
+static void note_failure(struct item *item, int rc, const char stamp[SHA256_SIZE])
 {
-    char path[PATH_MAX];
-    struct hashed_draft draft = HASHED_DRAFT_NONE;
-    int rc = file_name(offers, out->name, ".data", path, err);
-    rc = rc ? rc : hashed_draft_open(&draft, path, 0600, err);
-    rc = rc ? rc : convert_into(offers, paths, &draft, out, err);
-    rc = rc ? rc : hashed_draft_keep(&draft, out->sha256, err);
-    hashed_draft_drop(&draft);
-    return rc;
+    memset(item->failed, 0, sizeof(item->failed));
+    if (!may_pass(rc)) {
+        memcpy(item->failed, stamp, sizeof(item->failed));
+    }
 }
 
-static int keep_note(const struct offers *offers, const struct note *note, struct err *err)
+/* What an earlier life offered, if it is there, until newer data are read. Not of sources that are
+ * gone: who removes them wants no use of them. */
+static int open_one(struct offers *offers, struct item *item, struct err *err)
 {
-    char path[PATH_MAX];
-    BUF_AUTO struct buf text;
-    buf_init(&text, NOTE_BYTES_MAX);
-    int rc = file_name(offers, note->offer.name, ".note", path, err);
-    rc = rc ? rc : wire_write(&note_record, note, &text, err);
-    return rc ? rc : file_write_atomic(path, text.data, text.size, 0600, err);
-}
-
-static int open_one(struct offers *offers, const char *item, struct offer *out, struct err *err)
-{
-    struct note note = {0};
-    const size_t length = name_length(item);
-    const char *paths = item + length + 1;
-    char name[NAME_SIZE];
-    (void)snprintf(name, sizeof(name), "%.*s", (int)length, item);
-    int rc = make_stamp(paths, offers->config.reading, note.stamp, err);
+    struct offer_note note = {0}, made = {0};
+    int rc = offer_file_stamp(&item->source, item->seen, err);
     if (rc != 0) {
         return rc;
     }
-    if (take_kept(offers, name, note.stamp, out)) {
+    const bool noted = offer_file_note(&item->source, &note);
+    const bool kept = noted && offer_file_is_whole(&item->source, &note);
+    if (kept && strcmp(item->seen, note.stamp) == 0) {
+        memcpy(item->stamp, note.stamp, sizeof(item->stamp));
+        offer(offers, item, &note.offer);
         return 0;
     }
-    memcpy(note.offer.name, name, sizeof(name));
-    rc = convert(offers, paths, &note.offer, err);
-    rc = rc ? rc : keep_note(offers, &note, err);
-    if (rc == 0) {
-        *out = note.offer;
+    rc = offer_file_make(&item->source, item->seen, noted ? &note : NULL, &made, err);
+    rc = rc ? rc : publish(offers, item, &made, err);
+    if (rc == 0 || rc == ERR_CANCELLED) {
+        return rc;
+    }
+    note_failure(item, rc, item->seen);
+    if (kept && note.settings[0] != '\0') {
+        memcpy(item->stamp, note.stamp, sizeof(item->stamp));
+        offer(offers, item, &note.offer);
+        (void)keep_stale(offers, item, true);
     }
     return rc;
 }
 
-/* ---- life ---- */
+/* ---- files of data sets that are not named any more ---- */
 
-static bool is_offered(const struct offers *offers, const char *file)
+static bool is_named(const struct offers *offers, const char *file)
 {
+    static const char *const suffix[] = {".data", ".note", ".files"};
     for (size_t i = 0; i < offers->count; i++) {
-        const size_t length = strlen(offers->offer[i].name);
-        if (strncmp(file, offers->offer[i].name, length) == 0 &&
-            (strcmp(file + length, ".data") == 0 || strcmp(file + length, ".note") == 0)) {
-            return true;
+        const size_t length = strlen(offers->item[i].name);
+        for (size_t k = 0; k < sizeof(suffix) / sizeof(suffix[0]); k++) {
+            if (offers->item[i].offered && strncmp(file, offers->item[i].name, length) == 0 &&
+                strcmp(file + length, suffix[k]) == 0) {
+                return true;
+            }
         }
     }
     return false;
@@ -312,12 +215,12 @@ static bool is_offered(const struct offers *offers, const char *file)
 /* A device keeps no copy of samples that it does not offer any more. */
 static void remove_others(const struct offers *offers)
 {
-    DIR *directory = opendir(offers->config.directory);
+    DIR *directory = opendir(offers->directory);
     if (!directory) {
         return;
     }
     for (const struct dirent *entry = readdir(directory); entry; entry = readdir(directory)) {
-        if (entry->d_name[0] != '.' && !is_offered(offers, entry->d_name) &&
+        if (entry->d_name[0] != '.' && !is_named(offers, entry->d_name) &&
             unlinkat(dirfd(directory), entry->d_name, 0) != 0) {
             log_warn("data_not_removed", "file=%s error=%s", log_quote(entry->d_name).text,
                      log_quote(strerror(errno)).text);
@@ -326,37 +229,165 @@ static void remove_others(const struct offers *offers)
     (void)closedir(directory);
 }
 
+/* ---- looks ---- */
+
+/* The sources have changed, and are quiet. Return whether to tell. */
+static bool read_again(struct offers *offers, struct item *item, const char stamp[SHA256_SIZE])
+{
+    struct offer_note note = {0}, made = {0};
+    struct err err = {0};
+    memcpy(note.stamp, item->stamp, sizeof(note.stamp));
+    note.offer = item->offer;
+    int rc = offer_file_make(&item->source, stamp, item->offered ? &note : NULL, &made, &err);
+    const bool same = rc == 0 && item->offered && !item->offer.stale &&
+                      strcmp(made.offer.sha256, item->offer.sha256) == 0;
+    rc = rc ? rc : publish(offers, item, &made, &err);
+    if (rc == ERR_CANCELLED) {
+        return false;
+    }
+    if (rc == 0) {
+        item->failed[0] = '\0';
+        return !same;
+    }
+    const bool known = keep_stale(offers, item, true);
+    if (!known || !may_pass(rc)) {
+        log_fault(item, &err);
+    }
+    note_failure(item, rc, stamp);
+    return !known;
+}
+
+/* Return whether something else is offered. */
+static bool look_at(struct offers *offers, struct item *item)
+{
+    char stamp[SHA256_SIZE] = "";
+    struct err err = {0};
+    const int rc = offer_file_stamp(&item->source, stamp, &err);
+    if (rc != 0) { /* they are gone, or being replaced */
+        item->seen[0] = '\0';
+        const bool known = keep_stale(offers, item, true);
+        if (!known || (!item->offered && !item->silent)) {
+            log_fault(item, &err);
+        }
+        item->silent = true;
+        return !known;
+    }
+    item->silent = false;
+    if (item->offered && strcmp(stamp, item->stamp) == 0) {
+        memcpy(item->seen, stamp, sizeof(item->seen));
+        return !keep_stale(offers, item, false);
+    }
+    if (strcmp(stamp, item->seen) != 0) { /* they may still be changing */
+        memcpy(item->seen, stamp, sizeof(item->seen));
+        return false;
+    }
+    return strcmp(stamp, item->failed) != 0 && read_again(offers, item, stamp);
+}
+
+/* Return whether to look again. */
+static bool wait_for_look(struct offers *offers)
+{
+    (void)pthread_mutex_lock(&offers->lock);
+    int rc = 0;
+    while (!offers->stops && rc != ETIMEDOUT) {
+        rc = thread_condition_wait(&offers->wake, &offers->lock, offers->look_ms * 1000000);
+    }
+    const bool looks = !offers->stops;
+    (void)pthread_mutex_unlock(&offers->lock);
+    return looks;
+}
+
+static void *watch(void *arg)
+{
+    struct offers *offers = arg;
+    thread_set_name("data");
+    thread_be_nice();
+    while (wait_for_look(offers)) {
+        bool changed = false;
+        for (size_t i = 0; i < offers->count && !stops(offers); i++) {
+            changed = look_at(offers, &offers->item[i]) || changed;
+        }
+        if (changed) {
+            offers->changed(offers->changed_arg);
+        }
+    }
+    return NULL;
+}
+
+int offers_watch(struct offers *offers, void (*changed)(void *arg), void *arg, struct err *err)
+{
+    if (!offers || offers->count == 0) {
+        return 0;
+    }
+    offers->cancel_fd = -1; /* the loop reads it from now on */
+    offers->changed = changed;
+    offers->changed_arg = arg;
+    const int rc = thread_start(&offers->thread, watch, offers, err);
+    offers->watches = rc == 0;
+    return rc;
+}
+
+void offers_unwatch(struct offers *offers)
+{
+    if (!offers || !offers->watches) {
+        return;
+    }
+    (void)pthread_mutex_lock(&offers->lock);
+    offers->stops = true;
+    (void)pthread_cond_signal(&offers->wake);
+    (void)pthread_mutex_unlock(&offers->lock);
+    (void)pthread_join(offers->thread, NULL);
+    offers->watches = false;
+}
+
+/* ---- life ---- */
+
+static int fill(struct offers *offers, const struct offers_config *config, struct err *err)
+{
+    offers->cancel_fd = config->cancel_fd;
+    offers->look_ms = config->look_ms;
+    offers->reading = strdup(config->reading);
+    offers->has_lock = pthread_mutex_init(&offers->lock, NULL) == 0;
+    if (!offers->reading || !offers->has_lock) {
+        return err_set(err, ERR_MEMORY, "offered data sets");
+    }
+    const int rc = thread_condition_init(&offers->wake, err);
+    offers->has_wake = rc == 0;
+    if (rc == 0 && snprintf(offers->directory, PATH_MAX, "%s", config->directory) >= PATH_MAX) {
+        return err_set(err, ERR_LIMIT, "--state-dir is too long");
+    }
+    for (size_t i = 0; rc == 0 && i < config->data->count; i++) {
+        struct item *item = &offers->item[offers->count++];
+        const size_t length = name_length(config->data->item[i]);
+        (void)snprintf(item->name, sizeof(item->name), "%.*s", (int)length, config->data->item[i]);
+        item->source = (struct offer_source){.directory = offers->directory,
+                                             .name = item->name,
+                                             .paths = config->data->item[i] + length + 1,
+                                             .reading = offers->reading,
+                                             .go_on = go_on,
+                                             .arg = offers};
+    }
+    return rc;
+}
+
 int offers_open(const struct offers_config *config, struct offers **out, struct err *err)
 {
     struct offers *offers AUTO(offers_free) = calloc(1, sizeof(*offers));
     if (!offers) {
         return err_set(err, ERR_MEMORY, "offered data sets");
     }
-    offers->config = *config;
-    offers->config.directory = offers->directory;
-    if (snprintf(offers->directory, PATH_MAX, "%s", config->directory) >= PATH_MAX) {
-        return err_set(err, ERR_LIMIT, "--state-dir is too long");
-    }
-    int rc = config->data->count > 0 ? file_make_directory(config->directory, 0700, err) : 0;
-    for (size_t i = 0; rc == 0 && i < config->data->count; i++) {
-        const char *item = config->data->item[i];
-        struct offer *offer = &offers->offer[offers->count];
+    int rc = fill(offers, config, err);
+    rc = rc || offers->count == 0 ? rc : file_make_directory(offers->directory, 0700, err);
+    for (size_t i = 0; rc == 0 && i < offers->count; i++) {
+        struct item *item = &offers->item[i];
         struct err why = {0};
-        rc = open_one(offers, item, offer, &why);
+        rc = open_one(offers, item, &why);
         if (rc == ERR_CANCELLED) {
             *err = why;
-            return rc;
-        }
-        if (rc != 0) {
+        } else if (rc != 0) {
+            log_fault(item, &why);
             rc = 0;
-            memset(offer, 0, sizeof(*offer));
-            log_error("data_not_offered", "data=%.*s error=%s", (int)name_length(item), item,
-                      log_quote(why.text).text);
-            continue;
         }
-        offers->count++;
-        log_info("data_offered", "data=%s samples=%" PRId64 " classes=%" PRId64 " sha256=%.12s",
-                 offer->name, offer->samples, offer->classes, offer->sha256);
     }
     if (rc == 0) {
         remove_others(offers);
@@ -368,31 +399,78 @@ int offers_open(const struct offers_config *config, struct offers **out, struct 
 
 void offers_free(struct offers **offers)
 {
+    if (*offers) {
+        offers_unwatch(*offers);
+        if ((*offers)->has_wake) {
+            (void)pthread_cond_destroy(&(*offers)->wake);
+        }
+        if ((*offers)->has_lock) {
+            (void)pthread_mutex_destroy(&(*offers)->lock);
+        }
+        free((*offers)->reading);
+    }
     free(*offers);
     *offers = NULL;
 }
 
-const struct offer *offers_list(const struct offers *offers, size_t *count)
+/* ---- reading ---- */
+
+size_t offers_list(struct offers *offers, struct offer out[OFFERS_MAX])
 {
-    *count = offers ? offers->count : 0;
-    return offers ? offers->offer : NULL;
+    size_t count = 0;
+    if (!offers) {
+        return 0;
+    }
+    (void)pthread_mutex_lock(&offers->lock);
+    for (size_t i = 0; i < offers->count; i++) {
+        if (offers->item[i].offered) {
+            out[count++] = offers->item[i].offer;
+        }
+    }
+    (void)pthread_mutex_unlock(&offers->lock);
+    return count;
 }
 
-int offers_data(const struct offers *offers, const char *name, const char *sha256,
-                struct data **out, struct err *err)
+/* Open the file that has them. *samples: how many of it. -1: there is none. */
+static int open_file(struct offers *offers, const char *name, const char *sha256, int64_t *samples)
 {
-    char path[PATH_MAX];
-    size_t count;
-    const struct offer *list = offers_list(offers, &count), *offer = offer_find(list, count, name);
-    if (!offer || strcmp(offer->sha256, sha256) != 0) {
+    int fd = -1;
+    (void)pthread_mutex_lock(&offers->lock);
+    for (size_t i = 0; fd < 0 && i < offers->count; i++) {
+        const struct item *item = &offers->item[i];
+        char path[PATH_MAX];
+        struct err err = {0};
+        if (!item->offered || strcmp(item->name, name) != 0 || !offer_has(&item->offer, sha256)) {
+            continue;
+        }
+        const struct offer_part *part = offer_part(&item->offer, sha256);
+        *samples = part ? part->samples : item->offer.samples;
+        if (offer_file_path(offers->directory, name, ".data", path, &err) == 0) {
+            fd = open(path, O_RDONLY | O_CLOEXEC);
+        }
+    }
+    (void)pthread_mutex_unlock(&offers->lock);
+    return fd;
+}
+
+int offers_data(struct offers *offers, const char *name, const char *sha256, struct data **out,
+                struct err *err)
+{
+    int64_t samples = 0;
+    FD_AUTO int fd = offers ? open_file(offers, name, sha256, &samples) : -1;
+    if (samples == 0) {
         return err_set(err, ERR_NOT_FOUND, "this device does not offer the data set '%s' of %.12s",
                        name, sha256);
     }
-    int rc = file_name(offers, name, ".data", path, err);
-    FD_AUTO int fd = rc == 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (rc == 0 && fd < 0) {
-        rc = err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
+    if (fd < 0) {
+        return err_set(err, ERR_IO, "data set '%s': its converted file cannot be opened", name);
     }
-    rc = rc ? rc : data_open_file(fd, out, err);
+    struct data *data AUTO(data_close) = NULL;
+    int rc = data_open_file(fd, &data, err);
+    rc = rc ? rc : data_shorten(data, (uint64_t)samples, err);
+    if (rc == 0) {
+        *out = data;
+        data = NULL;
+    }
     return rc == 0 ? 0 : err_wrap(err, "data set '%s'", name);
 }

@@ -1,9 +1,10 @@
-/* offers.h: the data sets that this device offers to jobs (--data), converted once with the code of
- * uploads into files of its state directory. The samples never leave the device; what is stated of
- * them is struct offer. A data set that cannot be read is logged and not offered.
+/* offers.h: the data sets that this device offers to jobs (--data), converted with the code of
+ * uploads into files of its state directory (offer_file.h). The samples never leave the device;
+ * what is stated of them is struct offer.
  *
- * The converted file is kept with a stamp of its sources (names, sizes, times), and is made again
- * when the stamp differs. Opened before the first thread; constant afterwards, any thread reads. */
+ * A thread looks at the sources from time to time. When they have changed and have been quiet for
+ * one interval, they are converted again, and what is offered changes. If they cannot be read, what
+ * was offered before stays. Opened before the first thread; then any thread reads. */
 #ifndef AGENT_RUNTIME_OFFERS_H
 #define AGENT_RUNTIME_OFFERS_H
 
@@ -16,7 +17,8 @@ struct offers_config {
     const char *directory;        /* of the converted files */
     const struct conf_list *data; /* "NAME=PATH[,PATH]", checked by offers_check */
     const char *reading;          /* how to read them, as parameters of an upload; "": by content */
-    int cancel_fd;                /* becomes readable: stop; -1: never */
+    int cancel_fd;                /* becomes readable while they are opened: stop; -1: never */
+    int64_t look_ms;              /* between two looks at the sources */
 };
 
 /* ERR_INVALID, ERR_LIMIT: an item is not NAME=PATH, a name occurs twice, there are too many, or the
@@ -25,13 +27,21 @@ NODISCARD int offers_check(const struct conf_list *data, const char *reading, st
 
 struct offers;
 /* Convert what has changed. ERR_MEMORY, ERR_CANCELLED: cancel_fd became readable. Other faults are
- * those of one data set: they are logged. Removes the files of data sets that are not offered. */
+ * those of one data set: they are logged. Removes the files of data sets that are not named. */
 NODISCARD int offers_open(const struct offers_config *config, struct offers **out, struct err *err);
+/* Ends the thread as well. */
 void offers_free(struct offers **offers);
-/* offers: NULL: none, as in the next. */
-const struct offer *offers_list(const struct offers *offers, size_t *count);
-/* Map a data set. ERR_NOT_FOUND: none of this name has this hash. */
-NODISCARD int offers_data(const struct offers *offers, const char *name, const char *sha256,
+
+/* Look at the sources from now on. changed(arg) is called on that thread when other data are
+ * offered, until offers_unwatch. */
+NODISCARD int offers_watch(struct offers *offers, void (*changed)(void *arg), void *arg,
+                           struct err *err);
+void offers_unwatch(struct offers *offers);
+
+/* Copy what is offered. offers: NULL: none, as in the next. Return the number. */
+size_t offers_list(struct offers *offers, struct offer out[OFFERS_MAX]);
+/* Map a data set, or a part of one. ERR_NOT_FOUND: none of this name has this hash. */
+NODISCARD int offers_data(struct offers *offers, const char *name, const char *sha256,
                           struct data **out, struct err *err);
 
 #endif

@@ -25,6 +25,7 @@
 #include "coordinator/core/keepers.h"
 #include "coordinator/core/layout.h"
 #include "coordinator/core/lineage.h"
+#include "coordinator/core/local_data.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/matching.h"
 #include "coordinator/core/patches.h"
@@ -114,16 +115,9 @@ static void move_devices(struct core *core, struct job_slot *job, bool had_plan)
     }
 }
 
-/* The plan before it was not interrupted by a failure. */
-static bool is_planned(int reason)
-{
-    return reason == PLAN_REQUESTED || reason == PLAN_DEVICE_JOINED || reason == PLAN_DRIFT ||
-           reason == PLAN_DEVICE_LEFT || reason == PLAN_DRAINED || reason == PLAN_ROLLED_BACK;
-}
-
 static void tell_prepare(struct core *core, struct job_slot *job)
 {
-    bool planned = is_planned(job->plan.reason);
+    bool planned = plan_reason_is_planned(job->plan.reason);
     bool tuned = job->plan.reason == PLAN_TUNED && job->job.state != JOB_WAITING_FOR_DEVICES;
     int state = states_waits_in_queue(job)                    ? JOB_PREPARING
                 : tuned                                       ? job->job.state
@@ -150,6 +144,7 @@ static void prepare(struct core *core, struct job_slot *job, int reason, int64_t
         retire_plan(core, job, start);
     }
     make_plan(core, job, reason, start);
+    local_data_take(core, job);
     move_devices(core, job, had_plan);
     holdings_add_members(core, job);
     job->stay = false;
@@ -340,7 +335,7 @@ void generations_stop(struct core *core, struct job_slot *job, int reason)
     job->generation.stop_reason = reason;
     job->timer_ms[TIMER_PHASE] = core->now_ms + deadlines_stop_ms(job);
     job->asked = (struct asked){0};
-    if (is_planned(reason) && job->job.state == JOB_REPLANNING) {
+    if (plan_reason_is_planned(reason) && job->job.state == JOB_REPLANNING) {
         ask_while_stopping(core, job);
     }
     mark_plan_changed(core, job);
@@ -423,7 +418,8 @@ static void stopped(struct core *core, struct job_slot *job, int64_t version)
     }
     if (version == job->total_steps || job->job.state == JOB_PAUSING) {
         collect_begin(core, job, version);
-    } else if (is_planned(job->generation.stop_reason) && job->job.state == JOB_REPLANNING) {
+    } else if (plan_reason_is_planned(job->generation.stop_reason) &&
+               job->job.state == JOB_REPLANNING) {
         begin_planned(core, job, version);
     } else {
         job->plan.last_version = version;

@@ -6,6 +6,7 @@
 #include "coordinator/core/gossip_local.h"
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/groups.h"
+#include "coordinator/core/local_data.h"
 #include "coordinator/core/planning.h"
 #include "coordinator/core/problem.h"
 #include "coordinator/core/slots.h"
@@ -86,7 +87,7 @@ size_t gossip_recruit(struct core *core, const struct gossip_wanted *wanted,
 static const struct offer *offer_of(const struct core *core, const struct job_spec *spec,
                                     const struct model *model, const struct recruit *recruit)
 {
-    return gossip_is_local(spec) ? gossip_local_offer(core, spec, model, &recruit->device) : NULL;
+    return gossip_is_local(spec) ? local_data_offer(core, spec, model, &recruit->device) : NULL;
 }
 
 int64_t gossip_recruit_samples(const struct core *core, const struct job_spec *spec,

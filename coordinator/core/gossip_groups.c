@@ -8,6 +8,7 @@
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/gossip_records.h"
 #include "coordinator/core/groups.h"
+#include "coordinator/core/local_data.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
@@ -120,6 +121,13 @@ static void begin_incarnation(struct core *core, struct parent_slot *parent, siz
         record.peer[0] = member->origin_author;
         record.peer_count = record.peer[0].generation > 0;
     }
+    if (gossip_is_local(&parent->job.spec)) {
+        record.samples = job->job.data.train_samples;
+        record.steps = gossip_steps_all(parent);
+        memcpy(record.sha256, job->job.spec.train_local.sha256, SHA256_SIZE);
+        member->samples = job_epoch_samples(&job->job.data);
+        member->held = job->job.spec.test_local.holdout > 0 ? job->job.data.test_samples : 0;
+    }
     member->incarnation = incarnation;
     member->rate_step = record.rate_step;
     groups_changed(parent);
@@ -222,11 +230,42 @@ static void follow_speed(struct core *core, struct parent_slot *parent, size_t g
     }
 }
 
+/* ---- appended data ---- */
+
+/* The group has adopted the next average, or given its copy for one that is not adopted, and nobody
+ * waits for it now. A pair that is open would be lost to the other side. */
+static bool may_take_data(const struct parent_slot *parent, size_t group)
+{
+    const struct gossip *gossip = &parent->mixes.gossip;
+    return parent->mixes.group[group].averages && gossip->phase == GOSSIP_MIXES &&
+           !gossip->finishes && gossip->group[group].open.counter == 0 &&
+           !gossip_is_averaging(gossip, group) && !gossip_is_testing(gossip, group);
+}
+
+/* A generation that trains has the data that it began with: the next one takes what was appended
+ * (local_data_take), and has all of the state. */
+static void follow_data(struct core *core, struct parent_slot *parent, size_t group,
+                        struct job_slot *job)
+{
+    struct gossip_group_work *work = &parent->mixes.group[group];
+    if (!gossip_is_local(&parent->job.spec) || !local_data_grew(core, job)) {
+        work->averages = false;
+        return;
+    }
+    work->averages = work->averages || parent->mixes.gossip.phase != GOSSIP_MIXES;
+    if (job->job.state == JOB_RUNNING && may_take_data(parent, group) && act_room(core)) {
+        work->averages = false;
+        states_set(core, job, JOB_REPLANNING, plan_reason_names[PLAN_DATA_APPENDED],
+                   "stops to go on with the samples that its device has added");
+        generations_stop(core, job, PLAN_DATA_APPENDED);
+    }
+}
+
 void gossip_look_at(struct core *core, struct parent_slot *parent, size_t group)
 {
     struct parent_part *part = &parent->parent.part[group];
     struct gossip_group_work *work = &parent->mixes.group[group];
-    const struct job_slot *job = groups_job(core, part);
+    struct job_slot *job = groups_job(core, part);
     if (job && gossip_local_changed(core, parent, job)) {
         replace(core, parent, group, "its data have changed: its group begins again");
         job = NULL;
@@ -239,6 +278,9 @@ void gossip_look_at(struct core *core, struct parent_slot *parent, size_t group)
         } else {
             begin_incarnation(core, parent, group, job);
         }
+    }
+    if (job && states_phase(job) == PHASE_RUN) {
+        follow_data(core, parent, group, job);
     }
     const bool runs = job && states_phase(job) == PHASE_RUN;
     if (work->incarnation > 0 &&

@@ -26,6 +26,7 @@ struct gossip_work {
         int64_t mixes;
         double distance;
         bool has_distance;
+        bool averages; /* an average is under way since its device appended to its data */
         struct gossip_watch watch;
     } group[GROUPS_MAX];
 };

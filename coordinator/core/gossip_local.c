@@ -4,7 +4,7 @@
 
 #include "coordinator/core/device.h"
 #include "coordinator/core/groups.h"
-#include "coordinator/core/matching.h"
+#include "coordinator/core/local_data.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
@@ -14,31 +14,15 @@ bool gossip_is_local(const struct job_spec *spec)
     return spec->train_local.name[0] != '\0';
 }
 
-static const struct offer *fitting(const struct job_spec *spec, const struct model *model,
-                                   const struct device *device)
-{
-    const struct placement_request request = {.spec = spec, .model = model};
-    return matching_data(&request, device)
-               ? offer_find(device->offer, device->offer_count, spec->train_local.name)
-               : NULL;
-}
-
-const struct offer *gossip_local_offer(const struct core *core, const struct job_spec *spec,
-                                       const struct model *model, const struct device_id *device)
-{
-    const struct device_slot *slot = slots_device(core, device->text);
-    return slot ? fitting(spec, model, &slot->device) : NULL;
-}
-
 bool gossip_local_changed(const struct core *core, const struct parent_slot *parent,
                           const struct job_slot *job)
 {
     const struct local_train *local = &job->job.spec.train_local;
     const struct offer *offer =
         gossip_is_local(&parent->job.spec)
-            ? gossip_local_offer(core, &parent->job.spec, parent->model, &local->device)
+            ? local_data_offer(core, &parent->job.spec, parent->model, &local->device)
             : NULL;
-    return offer && strcmp(offer->sha256, local->sha256) != 0;
+    return offer && strcmp(offer->sha256, local->sha256) != 0 && !local_data_extends(offer, job);
 }
 
 /* ---- the note ---- */
@@ -77,7 +61,7 @@ void gossip_local_note(const struct core *core, struct parent_slot *parent)
         const struct device *device = &slot->device;
         const struct offer *any =
             offer_find(device->offer, device->offer_count, spec->train_local.name);
-        const bool fits = fitting(spec, parent->model, device) != NULL;
+        const bool fits = local_data_fitting(spec, parent->model, device) != NULL;
         const size_t group = group_of(parent, &device->id);
         if (group < groups && waits(core, parent, group)) {
             add(parent->work.note,

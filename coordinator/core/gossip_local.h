@@ -10,11 +10,8 @@ struct parent_slot;
 
 /* Return whether the job trains on data that stay on their devices. */
 bool gossip_is_local(const struct job_spec *spec);
-/* Return what the device offers to the job now; NULL: nothing that it can train on. */
-const struct offer *gossip_local_offer(const struct core *core, const struct job_spec *spec,
-                                       const struct model *model, const struct device_id *device);
-/* Return whether the device of a group's job offers other data to it than those that it trains on.
- */
+/* Return whether the device of a group's job offers other data to it than those that it trains on,
+ * and not only more of them. */
 bool gossip_local_changed(const struct core *core, const struct parent_slot *parent,
                           const struct job_slot *job);
 /* Write which devices are left out, and for which devices groups wait, for the message of the

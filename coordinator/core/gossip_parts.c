@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "coordinator/core/gossip_local.h"
+#include "coordinator/core/local_data.h"
 #include "coordinator/core/part_spec.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
@@ -100,7 +101,7 @@ bool gossip_group_job(const struct core *core, const struct parent_slot *parent,
     if (gossip_is_local(&parent->job.spec)) {
         const struct device_id *device = &parent->parent.groups.group[group].device;
         const struct offer *offer =
-            gossip_local_offer(core, &parent->job.spec, parent->model, device);
+            local_data_offer(core, &parent->job.spec, parent->model, device);
         if (!offer) {
             return false;
         }

@@ -57,7 +57,7 @@ bool matching_data(const struct placement_request *request, const struct device 
     const struct offer *offer = offer_find(device->offer, device->offer_count, local->name);
     if (!offer ||
         (local->device.text[0] != '\0' && !id_equal(local->device.text, device->id.text)) ||
-        (local->sha256[0] != '\0' && strcmp(local->sha256, offer->sha256) != 0)) {
+        (local->sha256[0] != '\0' && !offer_has(offer, local->sha256))) {
         return false;
     }
     offer_form(offer, form);

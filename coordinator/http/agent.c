@@ -118,6 +118,10 @@ static bool check_offers(struct http_exchange *exchange, const struct enroll_req
         if (!offer_adds_up(&request->offer[i])) {
             record_fault(&faults, pointer, "must add up to 'samples'");
         }
+        snprintf(pointer, sizeof(pointer), "/data/%zu/extends", i);
+        if (!offer_grows(&request->offer[i])) {
+            record_fault(&faults, pointer, "must become longer, up to 'samples'");
+        }
     }
     if (faults.count > 0) {
         answer_faults(exchange, &faults);

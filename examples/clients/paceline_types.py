@@ -615,6 +615,8 @@ class LocalDataset(TypedDict):
     class_names_sha256: str | None
     class_counts: NotRequired[list[Count]]
     reading: str | None
+    extends: NotRequired[list[OfferPart]]
+    stale: NotRequired[bool]
 
 
 class Metric(TypedDict):
@@ -683,6 +685,7 @@ class Plan(TypedDict):
     reason: Literal[
         "first", "requested", "resumed", "device_lost", "prepare_failed", "restarted", "link",
         "stalled", "device_joined", "tuned", "drift", "device_left", "drained", "rolled_back",
+        "data_appended",
     ]
     resume_version: Count
     last_version: int | None
@@ -933,6 +936,8 @@ class Offer(TypedDict):
     class_names_sha256: NotRequired[str | None]
     class_counts: NotRequired[list[Count]]
     reading: NotRequired[str | None]
+    extends: NotRequired[list[OfferPart]]
+    stale: NotRequired[bool]
 
 
 class EnrollProbe(TypedDict):
@@ -1463,6 +1468,13 @@ class MeasuredUnit(TypedDict):
     backward_seconds: float
 
 
+class OfferPart(TypedDict):
+    """What a data set was before samples were appended: its first samples."""
+
+    sha256: Sha256
+    samples: int
+
+
 class MixRecord(TypedDict):
     """What a group did: job and records determine every bit."""
 
@@ -1475,6 +1487,9 @@ class MixRecord(TypedDict):
     applied_step: NotRequired[Count]
     applied_mixes: NotRequired[Count]
     rate_step: NotRequired[Count]
+    samples: NotRequired[Count]
+    sha256: NotRequired[Sha256]
+    steps: NotRequired[Count]
 
 
 class ModelInput(TypedDict):

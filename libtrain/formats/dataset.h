@@ -122,4 +122,13 @@ NODISCARD int dataset_text_end(int fd, const struct dataset_limits *limits, uint
  * since the header does not have it. */
 NODISCARD int dataset_read_info(int fd, struct dataset_info *out, struct err *err);
 
+/* Pass the data set of the first `count` samples of a file in the one form to `sink`: what
+ * dataset_convert makes of them alone, byte for byte, if they have the same names of classes.
+ *
+ *     bytes  the whole file, which dataset_read_info has read
+ *
+ * ERR_INVALID: it has fewer samples. ERR_FORMAT, ERR_MEMORY, or the error of sink. */
+NODISCARD int dataset_send_prefix(const unsigned char *bytes, uint64_t count, dataset_sink_fn sink,
+                                  void *arg, struct err *err);
+
 #endif

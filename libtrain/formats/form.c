@@ -10,6 +10,7 @@
 #define INPUTS "inputs"
 #define LABELS "labels"
 #define NOTE_KEY "paceline"
+#define PIECE_BYTES (1u << 20)
 
 /* ---- the note in the metadata ---- */
 
@@ -181,25 +182,22 @@ bool form_recognise(const uint8_t *bytes, size_t available)
     return available > 8 && bytes[8] == '{' && safetensors_header_bytes(bytes, &size, NULL) == 0;
 }
 
-/* Read a header of `size` bytes, of which 8 were read. text[2 * size]: the bytes, then the note. */
-static int parse_header(struct stream *stream, uint8_t *text, size_t size,
-                        struct dataset_info *info, struct name_list *classes, struct err *err)
+/* Take a header of `size` bytes. text[2 * size]: the bytes, then room for the note. */
+static int take_header(const char *name, uint8_t *text, size_t size, struct dataset_info *info,
+                       struct name_list *classes, struct err *err)
 {
     struct safetensors_tensor tensor[FORM_TENSORS];
     struct safetensors_header header = {.tensor = tensor,
                                         .tensor_capacity = FORM_TENSORS,
                                         .text = (char *)text + size,
                                         .text_capacity = size};
-    int rc = stream_read_all(stream, text + 8, size - 8, "the header ends", err);
-    if (rc) {
-        return rc;
-    }
+    int rc;
     if ((rc = safetensors_parse(text, size, &header, err)) || (rc = check(&header, info, err))) {
-        return err ? err_wrap(err, "%s", stream->name) : rc;
+        return err ? err_wrap(err, "%s", name) : rc;
     }
     const char *note = safetensors_metadata(&header, NOTE_KEY);
     if (note && (rc = read_note(note, classes, info->reading, err))) {
-        return err ? err_wrap(err, "%s: what it says of its data", stream->name) : rc;
+        return err ? err_wrap(err, "%s: what it says of its data", name) : rc;
     }
     return 0;
 }
@@ -225,7 +223,9 @@ static int read_form_header(struct stream *stream, struct dataset_info *info,
         return err_set(err, ERR_MEMORY, "no memory for a header of %" PRIu64 " bytes", size);
     }
     memcpy(text, prefix, sizeof(prefix));
-    rc = parse_header(stream, text, (size_t)size, info, classes, err);
+    rc = stream_read_all(stream, text + sizeof(prefix), (size_t)size - sizeof(prefix),
+                         "the header ends", err);
+    rc = rc ? rc : take_header(stream->name, text, (size_t)size, info, classes, err);
     free(text);
     return rc;
 }
@@ -276,4 +276,58 @@ int dataset_read_info(int fd, struct dataset_info *out, struct err *err)
     }
     *out = info;
     return 0;
+}
+
+/* The header of a file in memory. */
+static int read_bytes(const unsigned char *bytes, struct dataset_info *info,
+                      struct name_list *classes, struct err *err)
+{
+    uint64_t size = 0;
+    int rc = safetensors_header_bytes(bytes, &size, err);
+    if (rc == 0 && size > FORM_HEADER_MAX) {
+        rc = err_set(err, ERR_LIMIT, "a header of %" PRIu64 " bytes", size);
+    }
+    uint8_t *text = rc ? NULL : malloc(2 * (size_t)size);
+    if (rc == 0 && !text) {
+        rc = err_set(err, ERR_MEMORY, "no memory for a header of %" PRIu64 " bytes", size);
+    }
+    if (rc == 0) {
+        memcpy(text, bytes, (size_t)size);
+        rc = take_header("data set", text, (size_t)size, info, classes, err);
+    }
+    free(text);
+    return rc;
+}
+
+/* In pieces, between which the sink may end it. */
+static int send_bytes(const unsigned char *bytes, uint64_t size, dataset_sink_fn sink, void *arg,
+                      struct err *err)
+{
+    int rc = 0;
+    for (uint64_t at = 0; rc == 0 && at < size; at += PIECE_BYTES) {
+        rc =
+            sink(arg, bytes + at, size - at < PIECE_BYTES ? (size_t)(size - at) : PIECE_BYTES, err);
+    }
+    return rc;
+}
+
+int dataset_send_prefix(const unsigned char *bytes, uint64_t count, dataset_sink_fn sink, void *arg,
+                        struct err *err)
+{
+    static const struct dataset_limits limits = {.total_bytes = UINT64_MAX};
+    struct dataset_info info;
+    struct name_list classes AUTO(name_list_done) = {0};
+    int rc = read_bytes(bytes, &info, &classes, err);
+    if (rc == 0 && (count == 0 || count > info.count)) {
+        rc = err_set(err, ERR_INVALID, "the first %" PRIu64 " samples of a data set of %" PRIu64,
+                     count, info.count);
+    }
+    if (rc) {
+        return rc;
+    }
+    struct dataset_info part = info;
+    part.count = count;
+    rc = form_send_header(&part, &classes, &limits, sink, arg, err);
+    rc = rc ? rc : send_bytes(bytes + info.inputs_offset, part.inputs_bytes, sink, arg, err);
+    return rc ? rc : send_bytes(bytes + info.labels_offset, part.labels_bytes, sink, arg, err);
 }

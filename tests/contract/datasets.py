@@ -97,6 +97,22 @@ def test_data_that_devices_offer_are_listed_by_device():
                 code="invalid_fields",
                 words=("/data/0/class_counts", "add up"),
             )
+        parts = [{"sha256": digit * 64, "samples": count} for digit, count in (("1", 4), ("2", 8))]
+        for extends in (parts[::-1], parts[:1] * 2, [{**parts[0], "samples": 9}]):
+            body = FakeAgent(api, name="ward-3", enrol=False, data=[offer]).request_body()
+            body["data"] = [{**offer, "extends": extends}]
+            api.problem(
+                "POST",
+                "/v1/agent/enroll",
+                body,
+                code="invalid_fields",
+                words=("/data/0/extends", "become longer"),
+            )
+        grown = {**offer, "sha256": "ef" * 32, "extends": parts, "stale": True}
+        body = {**first.request_body(), "data": [grown]}
+        api.request("POST", "/v1/agent/enroll", body, expect=200)
+        row = api.get("/v1/datasets?local=true&name=xrays")["items"][0]
+        must(row["device"] == first.id and row["extends"] == parts and row["stale"], f"{row}")
 
 
 def npy(descr, shape, data):

@@ -79,8 +79,8 @@ def local_job(devices=3, **fields):
     return gossip_job(devices, **fields)
 
 
-def replayed(fleet, job, spec, folders):
-    """The sha256 of the replay with the data of each device."""
+def replayed(fleet, job, spec, folders, *more):
+    """A replay with the data of each device."""
     place = fleet.path / "replay"
     place.mkdir(exist_ok=True)
     groups = [
@@ -90,7 +90,7 @@ def replayed(fleet, job, spec, folders):
     for name, value in (("job", spec), ("mixes", log_of(fleet, job)), ("groups", groups)):
         (place / f"{name}.json").write_text(json.dumps(value))
     arguments = ["replay", place / "job.json", "--mixes", place / "mixes.json"]
-    arguments += ["--groups", place / "groups.json", "--output", place / "model.safetensors"]
+    arguments += ["--groups", place / "groups.json", "--output", place / "model.safetensors", *more]
     for number, group in enumerate(groups):
         folder = folders[group["dataset"]["train"]["device"]]
         arguments += ["--local", f"{number}={folder}"]

@@ -246,6 +246,9 @@ static void beat(struct world *world, struct agent *agent, const struct session_
     call->heartbeat = heartbeat;
     call->losses = agent->losses;
     net_send(world, call);
+    if (offers_append(world, agent)) {
+        agent_tell(world, agent, SESSION_DATA_CHANGED);
+    }
 }
 
 static void poll(struct world *world, struct agent *agent, const struct session_action *action)
@@ -460,6 +463,7 @@ void agent_start(struct world *world, struct agent *agent)
     memset(agent->boot, 0, sizeof(agent->boot));
     (void)snprintf(agent->boot, sizeof(agent->boot), "boot-%zu-%" PRId64, agent->index + 1,
                    ++agent->boots);
+    (void)offers_append(world, agent);
     struct session_config config = {.seed = world->seed * 100 + (uint64_t)agent->boots};
     memcpy(config.boot, agent->boot, ID_SIZE);
     const int rc = session_new(&config, &agent->session, &err);

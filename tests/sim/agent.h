@@ -56,6 +56,11 @@ struct agent {
     size_t data_count;
     int64_t boots;
     uint64_t losses; /* how often its snapshots were lost */
+    struct {
+        int64_t count;   /* of appendings to its own data (offers.h) */
+        int64_t changes; /* of these data before them */
+        int64_t looks;
+    } appended;
 
     /* In memory. */
     char boot[ID_SIZE];

@@ -194,7 +194,7 @@ static bool has_other_data(const struct core *core, const struct local_train *lo
     const struct device *device = core_device(core, local->device.text);
     const struct offer *offer =
         device ? offer_find(device->offer, device->offer_count, local->name) : NULL;
-    return local->name[0] != '\0' && offer && strcmp(offer->sha256, local->sha256) != 0;
+    return local->name[0] != '\0' && offer && !offer_has(offer, local->sha256);
 }
 
 /* A group whose device has other data now, or that would begin again from version 0 with an older

@@ -50,6 +50,11 @@ uint64_t digest_start(uint64_t checkpoint, size_t unit)
     return digest_mix(checkpoint, (uint64_t)unit);
 }
 
+int64_t digest_local_seed(int64_t seed, const char *sha256)
+{
+    return (int64_t)(digest_mix((uint64_t)seed, digest_of_text(sha256)) >> 16);
+}
+
 int64_t digest_samples_seed(const struct job_spec *spec)
 {
     uint64_t all = (uint64_t)spec->seed;
@@ -62,7 +67,7 @@ int64_t digest_samples_seed(const struct job_spec *spec)
             digest_mix(digest_mix(all, range->class), (uint64_t)range->first << 32 | range->count);
     }
     if (spec->train_local.sha256[0] != '\0') {
-        return (int64_t)(digest_mix(all, digest_of_text(spec->train_local.sha256)) >> 16);
+        return digest_local_seed((int64_t)all, spec->train_local.sha256);
     }
     if (spec->has_view && spec->view.window > 0) {
         all = digest_mix(all, (uint64_t)spec->view.window);

@@ -30,6 +30,8 @@ struct job_spec;
 struct model;
 /* Of the samples of a job. */
 int64_t digest_samples_seed(const struct job_spec *spec);
+/* The same of a job on data of a device. */
+int64_t digest_local_seed(int64_t seed, const char *sha256);
 /* A micro-batch of the training set, and of the test set. */
 uint64_t digest_samples(int64_t seed, int64_t step, size_t micro_batch);
 uint64_t digest_test_samples(int64_t seed, size_t micro_batch);

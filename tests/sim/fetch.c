@@ -35,7 +35,8 @@ static struct call *data_call(struct world *world, struct run *run)
     const char *const set[] = {desired->data.train_sha256, desired->data.test_sha256};
     const struct local_train *local = &desired->job_spec.train_local;
     const bool needed[] = {needs.train && local->name[0] == '\0', needs.test};
-    if (local->name[0] != '\0' && !offers_has(world, run->agent, local)) {
+    if (local->name[0] != '\0' &&
+        !offers_has(world, run->agent, local, desired->data.train_samples)) {
         check_fail(world, "%s has other data than its group is to train on", run->agent->name);
     }
     while (run->fetch.at < 2 &&

@@ -189,13 +189,28 @@ static void store(const struct mix_replay *replay, struct walk *walk)
     memcpy(walk->state.unit, replay->stage.state, sizeof(walk->state.unit));
 }
 
+/* The data of its device that an incarnation trains on, by its start; NULL: a shard. */
+static const char *data_of(const struct mix_replay *replay, const struct mix_member *of)
+{
+    for (size_t i = 0; i < replay->record_count; i++) {
+        const struct mix_record *record = replay->record[i];
+        if (record->kind == MIX_START && record->own.group == of->group &&
+            record->own.generation == of->generation && record->samples > 0) {
+            return record->sha256;
+        }
+    }
+    return NULL;
+}
+
 static void train(struct mix_replay *replay, const struct mix_member *of, int64_t until,
                   struct walk *walk)
 {
     struct reference_job job = replay->job;
     const int64_t attempt = of->generation >> MIX_ATTEMPT_SHIFT;
     ASSERT(attempt > 0 && attempt <= REPLAY_ATTEMPTS_MAX);
-    job.samples_seed = replay->samples_seed[of->group][attempt - 1];
+    const char *sha256 = data_of(replay, of);
+    job.samples_seed =
+        sha256 ? digest_local_seed(job.seed, sha256) : replay->samples_seed[of->group][attempt - 1];
     load(replay, walk);
     while (walk->version < until) {
         walk->version++;

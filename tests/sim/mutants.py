@@ -287,8 +287,14 @@ LOCAL_MUTANTS = (  # of jobs on data that stay on devices
         "own data: a group trains on the data of its device",
         "coordinator/core/matching.c",
         "(local->device.text[0] != '\\0' && !id_equal(local->device.text, device->id.text)) ||\n"
-        "        (local->sha256[0] != '\\0' && strcmp(local->sha256, offer->sha256) != 0)) {",
+        "        (local->sha256[0] != '\\0' && !offer_has(offer, local->sha256))) {",
         "false) {",
+    ),
+    (
+        "own data: the log has those that a generation begins with",
+        "coordinator/core/gossip_groups.c",
+        "        memcpy(record.sha256, job->job.spec.train_local.sha256, SHA256_SIZE);\n",
+        "",
     ),
 )
 # With the first seed that simulates such jobs.

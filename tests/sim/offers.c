@@ -7,7 +7,9 @@
 #include "tests/sim/gossip_jobs.h"
 
 #define SALT 0x6f666672
-#define CHANGES 4 /* one start in so many finds other data */
+#define CHANGES 4  /* one start in so many finds other data */
+#define APPENDS 40 /* one look in so many finds more samples */
+#define LOOKS 1000000
 #define NAME "own"
 
 static uint64_t bits_of(const struct world *world, const struct agent *agent, int64_t number)
@@ -25,6 +27,40 @@ static int64_t changes_of(const struct world *world, const struct agent *agent)
     return changes;
 }
 
+static int64_t appended_to(const struct world *world, const struct agent *agent)
+{
+    return agent->appended.changes == changes_of(world, agent) ? agent->appended.count : 0;
+}
+
+bool offers_append(const struct world *world, struct agent *agent)
+{
+    bool local = false;
+    for (size_t i = 0; gossip_seed(world) && i < world->users->job_count; i++) {
+        local = local || world->users->job[i].spec.train_local.name[0] != '\0';
+    }
+    if (!local || bits_of(world, agent, LOOKS + agent->appended.looks++) % APPENDS != 0) {
+        return false;
+    }
+    agent->appended.count = appended_to(world, agent) + 1;
+    agent->appended.changes = changes_of(world, agent);
+    return true;
+}
+
+/* Of the present data when samples had been appended so many times. */
+static uint64_t digest_at(uint64_t bits, int64_t appended)
+{
+    return appended == 0 ? bits : digest_mix(bits, (uint64_t)appended);
+}
+
+static int64_t samples_at(uint64_t bits, int64_t appended)
+{
+    int64_t samples = 80 + (int64_t)(bits % 400);
+    for (int64_t i = 1; i <= appended; i++) {
+        samples += 1 + (int64_t)(digest_at(bits, i) % 60);
+    }
+    return samples;
+}
+
 static void fill(struct offer *out)
 {
     *out = (struct offer){
@@ -38,16 +74,28 @@ void offers_fill(const struct world *world, const struct agent *agent, struct en
     }
     const uint64_t bits = bits_of(world, agent, -1 - changes_of(world, agent));
     struct offer *offer = &out->offer[out->offer_count++];
+    const int64_t appended = appended_to(world, agent);
     fill(offer);
-    offer->samples = 80 + (int64_t)(bits % 400);
-    digest_text(bits, offer->sha256);
+    offer->samples = samples_at(bits, appended);
+    digest_text(digest_at(bits, appended), offer->sha256);
+    for (int64_t i = appended > OFFER_PARTS_MAX ? appended - OFFER_PARTS_MAX : 0; i < appended;
+         i++) {
+        struct offer_part *part = &offer->part[offer->part_count++];
+        part->samples = samples_at(bits, i);
+        digest_text(digest_at(bits, i), part->sha256);
+    }
 }
 
 bool offers_has(const struct world *world, const struct agent *agent,
-                const struct local_train *local)
+                const struct local_train *local, int64_t samples)
 {
     const uint64_t bits = bits_of(world, agent, -1 - changes_of(world, agent));
-    return id_equal(local->device.text, agent->id.text) && digest_of_text(local->sha256) == bits;
+    bool has = false;
+    for (int64_t i = 0; i <= appended_to(world, agent); i++) {
+        has = has || (digest_of_text(local->sha256) == digest_at(bits, i) &&
+                      samples == samples_at(bits, i));
+    }
+    return has && id_equal(local->device.text, agent->id.text);
 }
 
 void offers_use(struct user_job *job)

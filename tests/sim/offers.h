@@ -1,5 +1,6 @@
 /* offers.h: data sets that devices offer and that never leave them (schema/offer.h). What a device
- * has may change between two starts of its agent. Of no draw. One thread. */
+ * has may change between two starts of its agent, and samples may be appended at any time. Of no
+ * draw. One thread. */
 #ifndef TESTS_SIM_OFFERS_H
 #define TESTS_SIM_OFFERS_H
 
@@ -9,9 +10,11 @@
 
 /* What the device offers in its present life. */
 void offers_fill(const struct world *world, const struct agent *agent, struct enroll_request *out);
-/* Whether these are its data. */
+/* Look for samples that were appended. Return whether there are some. */
+bool offers_append(const struct world *world, struct agent *agent);
+/* Whether these are its data, or their first samples. */
 bool offers_has(const struct world *world, const struct agent *agent,
-                const struct local_train *local);
+                const struct local_train *local, int64_t samples);
 /* Let the job train on what devices offer. After users_mix. */
 void offers_use(struct user_job *job);
 

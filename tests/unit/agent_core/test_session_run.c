@@ -292,6 +292,29 @@ static void matches_are_passed_on_and_their_records_acknowledged(void **state)
     bench_expect_not(bench, SESSION_DO_MIX);
 }
 
+static void a_device_that_offers_other_data_enrols_again_and_trains_on(void **state)
+{
+    struct bench *bench = *state;
+    bench_start(bench);
+    (void)bench_run(bench, 1);
+    bench_answer_beat(bench, bench->assignment.revision);
+    bench_step(bench, (struct session_event){.type = SESSION_DATA_CHANGED});
+    bench_expect(bench, SESSION_DO_ENROLL);
+    bench_expect_not(bench, SESSION_DO_DISCARD);
+    /* Once more before the answer: what was sent is out of date. */
+    bench_step(bench, (struct session_event){.type = SESSION_DATA_CHANGED});
+    bench_expect_not(bench, SESSION_DO_ENROLL);
+    bench->now_ms += 1000;
+    bench_step(bench, (struct session_event){.type = SESSION_TICK});
+    bench_expect(bench, SESSION_DO_BEAT);
+    bench_enrol(bench);
+    bench_expect(bench, SESSION_DO_ENROLL);
+    bench_enrol(bench);
+    bench_expect_not(bench, SESSION_DO_ENROLL);
+    bench_beat(bench);
+    assert_int_equal(bench->heartbeat.phase, PHASE_RUN);
+}
+
 static void rounds_wait_while_the_coordinator_is_away(void **state)
 {
     struct bench *bench = *state;
@@ -327,6 +350,7 @@ int main(void)
         bench_test(without_its_coordinator_the_agent_begins_no_step_after_its_autonomy),
         bench_test(a_round_is_reported_at_once_and_its_end_is_passed_on_once),
         bench_test(what_is_said_of_rounds_of_an_earlier_run_is_ignored),
+        bench_test(a_device_that_offers_other_data_enrols_again_and_trains_on),
         bench_test(rounds_wait_while_the_coordinator_is_away),
         bench_test(matches_are_passed_on_and_their_records_acknowledged),
     };

@@ -76,6 +76,36 @@ static void files_are_sorted_and_padded(void **state)
     assert_memory_equal(again.data, whole.data, whole.size);
 }
 
+static void check_order(const struct archive *archive, const char *const *expected, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        assert_string_equal(archive_entry(archive, i), expected[i]);
+    }
+    assert_null(archive_entry(archive, count));
+}
+
+static void files_of_before_come_first_if_all_are_there(void **state)
+{
+    const char *directory = *state;
+    static const char *const sorted[] = {"a/one", "b/two", "c/three"};
+    static const char *const ordered[] = {"c/three", "b/two", "a/one"};
+    static const char before[] = "c/three\0b/two", gone[] = "c/three\0b/none",
+                      twice[] = "b/two\0b/two";
+    AUTO(archive_free) struct archive *archive = NULL;
+    struct err err = {0};
+    for (size_t i = 0; i < 3; i++) {
+        put(directory, sorted[i], "1");
+    }
+    assert_ok(archive_open(directory, ARCHIVE_ALL, &archive, &err), &err);
+    check_order(archive, sorted, 3);
+    assert_false(archive_put_first(archive, gone, sizeof(gone)));
+    assert_false(archive_put_first(archive, twice, sizeof(twice)));
+    assert_false(archive_put_first(archive, before, sizeof(before) - 1)); /* it is cut off */
+    check_order(archive, sorted, 3);
+    assert_true(archive_put_first(archive, before, sizeof(before)));
+    check_order(archive, ordered, 3);
+}
+
 static void the_same_files_are_the_same_bytes(void **state)
 {
     const char *directory = *state;
@@ -187,6 +217,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_with_directory(files_are_sorted_and_padded),
+        test_with_directory(files_of_before_come_first_if_all_are_there),
         test_with_directory(the_same_files_are_the_same_bytes),
         test_with_directory(two_sets_in_one_directory_are_told_apart),
         test_with_directory(a_directory_of_one_set_is_taken_whole),

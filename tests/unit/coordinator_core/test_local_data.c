@@ -83,6 +83,31 @@ static void a_group_fits_on_its_device_alone_while_its_data_are_the_same(void **
     assert_false(fits(&spec, &photos));
 }
 
+static void a_group_fits_on_data_that_extend_its_own(void **state)
+{
+    (void)state;
+    static struct job_spec spec;
+    init_spec(&spec);
+    (void)snprintf(spec.train_local.device.text, ID_SIZE, "dev_1");
+    (void)snprintf(spec.train_local.sha256, SHA256_SIZE, "aa");
+    struct offer offer = photos;
+    (void)snprintf(offer.sha256, SHA256_SIZE, "cc");
+    offer.samples = 140;
+    offer.part[0] = (struct offer_part){.sha256 = "aa", .samples = 100};
+    offer.part[1] = (struct offer_part){.sha256 = "bb", .samples = 120};
+    offer.part_count = 2;
+    assert_true(offer_grows(&offer));
+    assert_true(fits(&spec, &offer));
+    (void)snprintf(spec.train_local.sha256, SHA256_SIZE, "bb");
+    assert_true(fits(&spec, &offer));
+    (void)snprintf(spec.train_local.sha256, SHA256_SIZE, "dd");
+    assert_false(fits(&spec, &offer));
+    offer.part[1].samples = 140;
+    assert_false(offer_grows(&offer));
+    offer.part[1].samples = 100;
+    assert_false(offer_grows(&offer));
+}
+
 static void a_job_on_uploaded_data_fits_everywhere(void **state)
 {
     (void)state;
@@ -148,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_fits_with_data_of_the_form_of_the_job),
         cmocka_unit_test(a_group_fits_on_its_device_alone_while_its_data_are_the_same),
+        cmocka_unit_test(a_group_fits_on_data_that_extend_its_own),
         cmocka_unit_test(a_job_on_uploaded_data_fits_everywhere),
         cmocka_unit_test(a_device_has_a_batch_beside_what_it_holds_out),
         cmocka_unit_test(weights_follow_samples_unless_the_job_says_otherwise),

@@ -407,6 +407,35 @@ static void the_samples_of_each_class_are_counted(void **state)
     note = NULL;
 }
 
+static void the_first_samples_alone_are_the_same_bytes(void **state)
+{
+    (void)state;
+    struct converted all, few;
+    struct err err = {0};
+    BUF_AUTO struct buf part;
+    buf_init(&part, 1 << 20);
+    images.size = labels.size = 0;
+    put_idx_images(&images, 9, 2, 3);
+    put_idx_labels(&labels, 9);
+    convert_ok(&images, &labels, &all);
+    images.size = labels.size = 0;
+    put_idx_images(&images, 4, 2, 3);
+    put_idx_labels(&labels, 4);
+    convert_ok(&images, &labels, &few);
+    const unsigned char *bytes = (const unsigned char *)all.file.data;
+    assert_ok(dataset_send_prefix(bytes, 4, append_to, &part, &err), &err);
+    assert_int_equal(part.size, few.file.size);
+    assert_memory_equal(part.data, few.file.data, part.size);
+    buf_clear(&part);
+    assert_ok(dataset_send_prefix(bytes, 9, append_to, &part, &err), &err);
+    assert_int_equal(part.size, all.file.size);
+    assert_memory_equal(part.data, all.file.data, part.size);
+    assert_int_equal(dataset_send_prefix(bytes, 10, append_to, &part, &err), ERR_INVALID);
+    assert_int_equal(dataset_send_prefix(bytes, 0, append_to, &part, &err), ERR_INVALID);
+    converted_done(&all);
+    converted_done(&few);
+}
+
 static void more_than_1024_classes_are_not_counted(void **state)
 {
     (void)state;
@@ -439,6 +468,7 @@ int main(void)
         cmocka_unit_test(the_limit_on_bytes_stops_large_results_and_gzip_bombs),
         cmocka_unit_test(a_pipe_is_not_a_file),
         cmocka_unit_test(the_samples_of_each_class_are_counted),
+        cmocka_unit_test(the_first_samples_alone_are_the_same_bytes),
         cmocka_unit_test(more_than_1024_classes_are_not_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
