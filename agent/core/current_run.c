@@ -58,6 +58,14 @@ bool current_run_is(const struct current_run *run, const struct assignment_run *
            id_equal(assigned->plan.text, run->plan.text);
 }
 
+int64_t current_run_beat_ms(const struct current_run *run, const struct assignment *assignment)
+{
+    const bool orders = assignment->has_run && current_run_is(run, &assignment->run) &&
+                        run->mixes && run->target == assignment->run.phase &&
+                        assignment->drop_count == 0;
+    return orders ? MIX_WAIT_MS : 0;
+}
+
 void current_run_prepare(struct current_run *run, const struct assignment_run *assigned,
                          struct session_actions *actions)
 {

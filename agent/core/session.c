@@ -15,7 +15,6 @@
 /* Sending hundreds of holdings for each unit of a round would cost more than the units of a small
  * model. */
 #define HOLDINGS_WAIT_MS 50
-#define MIX_WAIT_MS 250 /* a match ends without a report of its end after seconds only */
 
 struct session {
     struct session_config config;
@@ -304,10 +303,7 @@ static void take_assignment(struct session *session, const struct session_event 
         session->challenged = assignment->challenge[0] != '\0';
     }
     const bool present = assignment->has_run && current_run_is(&session->run, &assignment->run);
-    /* Nobody waits for a group to have read its orders. */
-    const bool orders = present && session->run.mixes && assignment->drop_count == 0 &&
-                        session->run.target == assignment->run.phase;
-    beat_by(session, event->now_ms + (orders ? MIX_WAIT_MS : 0));
+    beat_by(session, event->now_ms + current_run_beat_ms(&session->run, assignment));
     if (session->challenged) {
         session->beat.due_ms = event->now_ms; /* also if it was put off: the coordinator asks */
     }
