@@ -1,15 +1,7 @@
 """Samples that are appended to local data while a job trains on them."""
 
-from gossip import check_log, groups_of, mixes_of, of_kind
-from local_data import (
-    LocalFleet,
-    folders_of,
-    group_of,
-    holding_job,
-    put_folder,
-    replayed,
-    wait_for_averages,
-)
+from gossip import check_log, groups_of, mixes_of, of_kind, wait_for_averages
+from local_data import LocalFleet, folders_of, group_of, holding_job, put_folder, replayed
 from paceline import must
 from runner import run
 

@@ -3,8 +3,8 @@
 import time
 
 from appended_data import FIRST, GrowingFleet, check_continued, starts_of, wait_for_samples
-from gossip import check_log, groups_of, mixes_of
-from local_data import check_replayed, group_of, holding_job, local_job, wait_for_averages
+from gossip import check_log, groups_of, mixes_of, wait_for_averages
+from local_data import check_replayed, group_of, holding_job, local_job
 from paceline import must
 from runner import run
 
