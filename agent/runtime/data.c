@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -80,7 +81,8 @@ void data_hash(const struct data *data, char out[HASH_TEXT_SIZE])
 int data_shorten(struct data *data, uint64_t count, struct err *err)
 {
     struct dataset_info *info = &data->info;
-    if (count == 0 || count > info->count) {
+    ASSERT(count > 0);
+    if (count > info->count) {
         return err_set(err, ERR_INVALID, "%" PRIu64 " samples, expected at least %" PRIu64,
                        info->count, count);
     }

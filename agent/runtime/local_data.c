@@ -30,14 +30,16 @@ static int write_piece(void *arg, const void *data, size_t size, struct err *err
 }
 
 /* A file without a name. */
-static int open_temporary(int *out, struct err *err)
+static int open_temporary(const struct local_form *form, int *out, struct err *err)
 {
-    const char *directory = getenv("TMPDIR");
+    const char *temporary = getenv("TMPDIR");
+    const char *directory = form && form->directory ? form->directory
+                            : temporary             ? temporary
+                                                    : "/tmp";
     char path[4096];
-    const int length =
-        snprintf(path, sizeof(path), "%s/paceline-data-XXXXXX", directory ? directory : "/tmp");
+    const int length = snprintf(path, sizeof(path), "%s/paceline-data-XXXXXX", directory);
     if (length < 0 || (size_t)length >= sizeof(path)) {
-        return err_set(err, ERR_LIMIT, "TMPDIR is too long");
+        return err_set(err, ERR_LIMIT, "'%s' is too long", directory);
     }
     const int fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0) {
@@ -61,7 +63,6 @@ static void open_files_close(struct open_files *files)
     }
 }
 
-/* The files of a directory as a tar, as `paceline` uploads it. */
 static int order_files(struct archive *archive, const struct local_form *form, struct err *err)
 {
     int rc = 0;
@@ -75,7 +76,8 @@ static int order_files(struct archive *archive, const struct local_form *form, s
     return rc;
 }
 
-/* form: NULL: nothing is said of files. */
+/* The files of a directory as a tar, as `paceline` uploads it. form: NULL: nothing is said of
+ * files. */
 static int open_directory(const char *path, const struct local_form *form, int *out,
                           struct err *err)
 {
@@ -85,7 +87,7 @@ static int open_directory(const char *path, const struct local_form *form, int *
     int rc = piece ? archive_open(path, ARCHIVE_ALL, &archive, err)
                    : err_set(err, ERR_MEMORY, "%u bytes", PIECE_BYTES);
     rc = rc ? rc : order_files(archive, form, err);
-    rc = rc ? rc : open_temporary(&fd, err);
+    rc = rc ? rc : open_temporary(form, &fd, err);
     struct temporary temporary = {.fd = fd};
     ssize_t got = 1;
     while (rc == 0 && got > 0) {
@@ -176,7 +178,7 @@ int local_data_open(const char *const *paths, size_t count, const struct local_f
                     struct data **out, struct dataset_info *info, struct err *err)
 {
     FD_AUTO int result = -1;
-    int rc = open_temporary(&result, err);
+    int rc = open_temporary(form, &result, err);
     struct temporary temporary = {.fd = result};
     rc = rc ? rc : local_data_convert(paths, count, form, write_piece, &temporary, info, err);
     return rc ? rc : data_open_file(result, out, err);

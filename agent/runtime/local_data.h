@@ -20,6 +20,7 @@ struct local_form {
     struct dataset_counts *counts; /* as of struct dataset_limits, as the next two */
     int (*go_on)(void *arg, struct err *err);
     void *arg;
+    const char *directory; /* of temporary files; NULL: TMPDIR, or /tmp */
     /* Of directories: the files that come first (archive_put_first), where all are there. */
     const struct buf *first; /* NULL: none */
     struct buf *files;       /* their files as they were read, in the same form; NULL: not wanted */

@@ -60,7 +60,8 @@ static int stamp_file(struct sha256 *hash, const char *path, struct err *err)
     return 0;
 }
 
-static int stamp_directory(struct sha256 *hash, const char *path, struct err *err)
+static int stamp_directory(const struct offer_source *source, struct sha256 *hash, const char *path,
+                           struct err *err)
 {
     AUTO(archive_free) struct archive *archive = NULL;
     const char *entry;
@@ -70,15 +71,17 @@ static int stamp_directory(struct sha256 *hash, const char *path, struct err *er
         rc = snprintf(file, sizeof(file), "%s/%s", path, entry) < (int)sizeof(file)
                  ? stamp_file(hash, file, err)
                  : err_set(err, ERR_LIMIT, "'%s/%s' is too long", path, entry);
+        rc = rc ? rc : source->go_on(source->arg, err);
     }
     return rc;
 }
 
-static int stamp_path(struct sha256 *hash, const char *path, struct err *err)
+static int stamp_path(const struct offer_source *source, struct sha256 *hash, const char *path,
+                      struct err *err)
 {
     struct stat status;
     const bool directory = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-    return directory ? stamp_directory(hash, path, err) : stamp_file(hash, path, err);
+    return directory ? stamp_directory(source, hash, path, err) : stamp_file(hash, path, err);
 }
 
 int offer_file_stamp(const struct offer_source *source, char out[SHA256_SIZE], struct err *err)
@@ -96,7 +99,7 @@ int offer_file_stamp(const struct offer_source *source, char out[SHA256_SIZE], s
     sha256_update(hash, source->reading, strlen(source->reading) + 1);
     char *rest = text;
     for (char *path = strsep(&rest, ","); rc == 0 && path; path = strsep(&rest, ",")) {
-        rc = stamp_path(hash, path, err);
+        rc = stamp_path(source, hash, path, err);
     }
     sha256_finish_text(hash, out);
     return rc;
@@ -170,12 +173,20 @@ static int hash_file(const struct offer_source *source, const char *path, char o
     return rc;
 }
 
-bool offer_file_is_whole(const struct offer_source *source, const struct offer_note *note)
+static bool is_noted(const struct offer_source *source, const char *suffix,
+                     const struct offer_note *note)
 {
     char path[PATH_MAX], sha256[SHA256_SIZE];
     struct err err = {0};
-    return path_of(source, ".data", path, &err) == 0 &&
-           hash_file(source, path, sha256, &err) == 0 && strcmp(sha256, note->offer.sha256) == 0;
+    return path_of(source, suffix, path, &err) == 0 && hash_file(source, path, sha256, &err) == 0 &&
+           strcmp(sha256, note->offer.sha256) == 0;
+}
+
+bool offer_file_recover(const struct offer_source *source, const struct offer_note *note)
+{
+    struct err err = {0};
+    return is_noted(source, ".data", note) ||
+           (is_noted(source, ".new", note) && offer_file_publish(source, &err) == 0);
 }
 
 /* ---- conversion ---- */
@@ -223,6 +234,7 @@ static int convert_into(const struct offer_source *source, const struct buf *fir
                                     .counts = counts,
                                     .go_on = source->go_on,
                                     .arg = source->arg,
+                                    .directory = source->directory,
                                     .first = first,
                                     .files = files};
     rc = rc ? rc
@@ -304,6 +316,19 @@ static int follow(const struct offer_source *source, const struct offer *before,
     return rc;
 }
 
+/* The order of the files of a directory. None: that of their names. */
+static int read_files(const struct offer_source *source, struct buf *out, struct err *err)
+{
+    char path[PATH_MAX];
+    int rc = path_of(source, ".files", path, err);
+    rc = rc ? rc : file_read(path, out, err);
+    if (rc == ERR_NOT_FOUND) {
+        *err = (struct err){0};
+        return 0;
+    }
+    return rc;
+}
+
 static bool begins_with(const struct buf *files, const struct buf *first)
 {
     return first->size > 0 && files->size >= first->size &&
@@ -313,16 +338,10 @@ static bool begins_with(const struct buf *files, const struct buf *first)
 static int make(const struct offer_source *source, const struct offer *before, struct buf *files,
                 struct offer *out, struct err *err)
 {
-    char path[PATH_MAX];
     bool follows = false;
-    struct err none = {0};
     BUF_AUTO struct buf first;
     buf_init(&first, FILES_BYTES_MAX);
-    int rc = path_of(source, ".files", path, err);
-    if (rc == 0 && before && file_read(path, &first, &none) != 0) {
-        buf_clear(&first); /* the samples are no files, or their order is lost: it is that of names
-                            */
-    }
+    int rc = before ? read_files(source, &first, err) : 0;
     rc = rc ? rc : convert(source, &first, files, out, err);
     if (rc != 0 || !before) {
         return rc;

@@ -41,10 +41,11 @@ NODISCARD int offer_file_stamp(const struct offer_source *source, char out[SHA25
                                struct err *err);
 /* Read the note. false: there is none, or other sources or another reading made it. */
 bool offer_file_note(const struct offer_source *source, struct offer_note *out);
-/* Whether NAME.data is what the note says. */
-bool offer_file_is_whole(const struct offer_source *source, const struct offer_note *note);
-/* Convert the sources to NAME.new, and write the note of it, so that a crash before
- * offer_file_publish loses nothing.
+/* Whether NAME.data is what the note says. NAME.new that is takes its place: a crash came before
+ * offer_file_publish. */
+bool offer_file_recover(const struct offer_source *source, const struct offer_note *note);
+/* Convert the sources to NAME.new, and write the note of it: after a crash before
+ * offer_file_publish, offer_file_recover finds it.
  *
  *     stamp   of the sources
  *     before  what was offered, which is a part of the new data if those begin with it; NULL:

@@ -24,8 +24,9 @@ struct item {
     struct offer offer;
     bool offered;
     /* Of the thread that looks; before it is there, of the owner. */
-    char stamp[SHA256_SIZE];  /* of what is offered */
-    char seen[SHA256_SIZE];   /* at the last look */
+    struct offer_note note;   /* of the newest samples that were read, offered or not */
+    bool noted;               /* there is one */
+    char seen[SHA256_SIZE];   /* the stamp of the sources at the last look */
     char failed[SHA256_SIZE]; /* that could not be read, and cannot unless they change */
     bool silent;              /* that they cannot be found was logged */
 };
@@ -103,28 +104,29 @@ static int go_on(void *arg, struct err *err)
                : 0;
 }
 
-static void offer(struct offers *offers, struct item *item, const struct offer *made)
+/* Offer what NAME.data has. Under the lock, if the thread is there. */
+static void offer(struct item *item, const struct offer_note *note)
 {
-    (void)pthread_mutex_lock(&offers->lock);
+    const struct offer *made = &note->offer;
+    item->note = *note;
+    item->noted = item->offered = true;
     item->offer = *made;
-    item->offered = true;
-    (void)pthread_mutex_unlock(&offers->lock);
     log_info("data_offered",
              "data=%s samples=%" PRId64 " classes=%" PRId64 " sha256=%.12s extends=%" PRId64,
              made->name, made->samples, made->classes, made->sha256,
              made->part_count > 0 ? made->part[made->part_count - 1].samples : 0);
 }
 
+/* In one step: NAME.data is at any time what is offered. */
 static int publish(struct offers *offers, struct item *item, const struct offer_note *made,
                    struct err *err)
 {
     (void)pthread_mutex_lock(&offers->lock);
     const int rc = offer_file_publish(&item->source, err);
-    (void)pthread_mutex_unlock(&offers->lock);
     if (rc == 0) {
-        offer(offers, item, &made->offer);
-        memcpy(item->stamp, made->stamp, sizeof(item->stamp));
+        offer(item, made);
     }
+    (void)pthread_mutex_unlock(&offers->lock);
     return rc;
 }
 
@@ -170,43 +172,43 @@ static void note_failure(struct item *item, int rc, const char stamp[SHA256_SIZE
 static int open_one(struct offers *offers, struct item *item, struct err *err)
 {
     struct offer_note note = {0}, made = {0};
+    item->noted = offer_file_note(&item->source, &item->note);
     int rc = offer_file_stamp(&item->source, item->seen, err);
     if (rc != 0) {
         return rc;
     }
-    const bool noted = offer_file_note(&item->source, &note);
-    const bool kept = noted && offer_file_is_whole(&item->source, &note);
+    note = item->note;
+    const bool kept = item->noted && offer_file_recover(&item->source, &note);
     if (kept && strcmp(item->seen, note.stamp) == 0) {
-        memcpy(item->stamp, note.stamp, sizeof(item->stamp));
-        offer(offers, item, &note.offer);
+        offer(item, &note);
         return 0;
     }
-    rc = offer_file_make(&item->source, item->seen, noted ? &note : NULL, &made, err);
+    rc = offer_file_make(&item->source, item->seen, item->noted ? &note : NULL, &made, err);
     rc = rc ? rc : publish(offers, item, &made, err);
     if (rc == 0 || rc == ERR_CANCELLED) {
         return rc;
     }
     note_failure(item, rc, item->seen);
     if (kept && note.settings[0] != '\0') {
-        memcpy(item->stamp, note.stamp, sizeof(item->stamp));
-        offer(offers, item, &note.offer);
+        offer(item, &note);
         (void)keep_stale(offers, item, true);
     }
     return rc;
 }
 
-/* ---- files of data sets that are not named any more ---- */
+/* ---- files that are not needed any more ---- */
 
-static bool is_named(const struct offers *offers, const char *file)
+/* The note and the order of the files have no samples. They stay as long as the data set is named:
+ * its sources may be back later, and samples may have been appended. */
+static bool is_needed(const struct offers *offers, const char *file)
 {
-    static const char *const suffix[] = {".data", ".note", ".files"};
     for (size_t i = 0; i < offers->count; i++) {
-        const size_t length = strlen(offers->item[i].name);
-        for (size_t k = 0; k < sizeof(suffix) / sizeof(suffix[0]); k++) {
-            if (offers->item[i].offered && strncmp(file, offers->item[i].name, length) == 0 &&
-                strcmp(file + length, suffix[k]) == 0) {
-                return true;
-            }
+        const struct item *item = &offers->item[i];
+        const size_t length = strlen(item->name);
+        if (strncmp(file, item->name, length) == 0 &&
+            ((item->offered && strcmp(file + length, ".data") == 0) ||
+             strcmp(file + length, ".note") == 0 || strcmp(file + length, ".files") == 0)) {
+            return true;
         }
     }
     return false;
@@ -220,7 +222,7 @@ static void remove_others(const struct offers *offers)
         return;
     }
     for (const struct dirent *entry = readdir(directory); entry; entry = readdir(directory)) {
-        if (entry->d_name[0] != '.' && !is_named(offers, entry->d_name) &&
+        if (entry->d_name[0] != '.' && !is_needed(offers, entry->d_name) &&
             unlinkat(dirfd(directory), entry->d_name, 0) != 0) {
             log_warn("data_not_removed", "file=%s error=%s", log_quote(entry->d_name).text,
                      log_quote(strerror(errno)).text);
@@ -234,11 +236,10 @@ static void remove_others(const struct offers *offers)
 /* The sources have changed, and are quiet. Return whether to tell. */
 static bool read_again(struct offers *offers, struct item *item, const char stamp[SHA256_SIZE])
 {
-    struct offer_note note = {0}, made = {0};
+    const struct offer_note before = item->note;
+    struct offer_note made = {0};
     struct err err = {0};
-    memcpy(note.stamp, item->stamp, sizeof(note.stamp));
-    note.offer = item->offer;
-    int rc = offer_file_make(&item->source, stamp, item->offered ? &note : NULL, &made, &err);
+    int rc = offer_file_make(&item->source, stamp, item->noted ? &before : NULL, &made, &err);
     const bool same = rc == 0 && item->offered && !item->offer.stale &&
                       strcmp(made.offer.sha256, item->offer.sha256) == 0;
     rc = rc ? rc : publish(offers, item, &made, &err);
@@ -263,6 +264,9 @@ static bool look_at(struct offers *offers, struct item *item)
     char stamp[SHA256_SIZE] = "";
     struct err err = {0};
     const int rc = offer_file_stamp(&item->source, stamp, &err);
+    if (rc == ERR_CANCELLED) {
+        return false;
+    }
     if (rc != 0) { /* they are gone, or being replaced */
         item->seen[0] = '\0';
         const bool known = keep_stale(offers, item, true);
@@ -273,7 +277,7 @@ static bool look_at(struct offers *offers, struct item *item)
         return !known;
     }
     item->silent = false;
-    if (item->offered && strcmp(stamp, item->stamp) == 0) {
+    if (item->offered && strcmp(stamp, item->note.stamp) == 0) {
         memcpy(item->seen, stamp, sizeof(item->seen));
         return !keep_stale(offers, item, false);
     }

@@ -27,7 +27,7 @@ NODISCARD int offers_check(const struct conf_list *data, const char *reading, st
 
 struct offers;
 /* Convert what has changed. ERR_MEMORY, ERR_CANCELLED: cancel_fd became readable. Other faults are
- * those of one data set: they are logged. Removes the files of data sets that are not named. */
+ * those of one data set: they are logged. Removes converted samples that are not offered. */
 NODISCARD int offers_open(const struct offers_config *config, struct offers **out, struct err *err);
 /* Ends the thread as well. */
 void offers_free(struct offers **offers);

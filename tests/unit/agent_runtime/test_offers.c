@@ -12,32 +12,6 @@
 #include "net/hash.h"
 #include "tests/support/test.h"
 
-/* PNG files of one grey pixel of 10, 120 and 240. */
-#define PIXEL_0                                                                                    \
-    {                                                                                              \
-        0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44,  \
-            0x52, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x01, 0x08, 0x00, 0x00, 0x00, 0x00,    \
-            0x3a, 0x7e, 0x9b, 0x55, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x44, 0x41, 0x54, 0x78, 0x01,    \
-            0x01, 0x02, 0x00, 0xfd, 0xff, 0x00, 0x0a, 0x00, 0x0c, 0x00, 0x0b, 0xde, 0xfe, 0xd1,    \
-            0x67, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82           \
-    }
-#define PIXEL_1                                                                                    \
-    {                                                                                              \
-        0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44,  \
-            0x52, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x01, 0x08, 0x00, 0x00, 0x00, 0x00,    \
-            0x3a, 0x7e, 0x9b, 0x55, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x44, 0x41, 0x54, 0x78, 0x01,    \
-            0x01, 0x02, 0x00, 0xfd, 0xff, 0x00, 0x78, 0x00, 0x7a, 0x00, 0x79, 0xb3, 0x9b, 0x66,    \
-            0x3a, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82           \
-    }
-#define PIXEL_2                                                                                    \
-    {                                                                                              \
-        0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44,  \
-            0x52, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x01, 0x08, 0x00, 0x00, 0x00, 0x00,    \
-            0x3a, 0x7e, 0x9b, 0x55, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x44, 0x41, 0x54, 0x78, 0x01,    \
-            0x01, 0x02, 0x00, 0xfd, 0xff, 0x00, 0xf0, 0x00, 0xf2, 0x00, 0xf1, 0x3e, 0x48, 0xdc,    \
-            0x43, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82           \
-    }
-
 enum { SIDE = 4, IMAGE_BYTES = SIDE * SIDE };
 
 /* A directory "DIR/name" with an IDX pair of `count` images of 3 classes. */
@@ -253,15 +227,26 @@ static void only_the_newest_parts_are_named(void **state)
     offers_free(&opening.offers);
 }
 
-/* CLASS/NAME: a PNG of one grey pixel. */
+/* CLASS/NAME: a PNG of one grey pixel of 10, 120 or 240. */
 static void put_pixel(const char *directory, const char *class, const char *name, size_t which)
 {
-    static const unsigned char png[][70] = {PIXEL_0, PIXEL_1, PIXEL_2};
+    enum { AT = 49, DIFFERS = 9 }; /* the pixel, and what is computed of it */
+    static const unsigned char pixels[][DIFFERS] = {
+        {0x0a, 0x00, 0x0c, 0x00, 0x0b, 0xde, 0xfe, 0xd1, 0x67},
+        {0x78, 0x00, 0x7a, 0x00, 0x79, 0xb3, 0x9b, 0x66, 0x3a},
+        {0xf0, 0x00, 0xf2, 0x00, 0xf1, 0x3e, 0x48, 0xdc, 0x43}};
+    unsigned char png[] = {0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d,
+                           0x49, 0x48, 0x44, 0x52, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x01,
+                           0x08, 0x00, 0x00, 0x00, 0x00, 0x3a, 0x7e, 0x9b, 0x55, 0x00, 0x00, 0x00,
+                           0x0d, 0x49, 0x44, 0x41, 0x54, 0x78, 0x01, 0x01, 0x02, 0x00, 0xfd, 0xff,
+                           0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+                           0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82};
+    memcpy(png + AT, pixels[which], DIFFERS);
     struct err err = {0};
     const struct test_path place = test_path_in(directory, class);
     assert_ok(file_make_directory(place.text, 0755, &err), &err);
     const struct test_path file = test_path_in(place.text, name);
-    assert_ok(file_write_atomic(file.text, png[which], sizeof(png[which]), 0600, &err), &err);
+    assert_ok(file_write_atomic(file.text, png, sizeof(png), 0600, &err), &err);
 }
 
 static int grey_of(const struct data *data, size_t sample)
@@ -299,6 +284,31 @@ static void files_that_are_added_come_after_those_that_were_there(void **state)
     assert_ok(offers_data(opening.offers, "pets", opening.offer[0].sha256, &data, &err), &err);
     assert_int_equal(grey_of(data, 0), 240);
     assert_int_equal(grey_of(data, 1), 120);
+    offers_free(&opening.offers);
+}
+
+static void sources_that_come_back_are_read_in_the_order_of_before(void **state)
+{
+    const char *directory = *state;
+    struct opening opening = {.offers = NULL};
+    char first[SHA256_SIZE];
+    struct err err = {0};
+    const struct test_path photos = test_path_in(directory, "photos");
+    const struct test_path away = test_path_in(directory, "away");
+    assert_ok(file_make_directory(photos.text, 0755, &err), &err);
+    put_pixel(photos.text, "cat", "m.png", 0);
+    put_pixel(photos.text, "dog", "m.png", 1);
+    add(&opening, "pets", directory, "photos");
+    assert_int_equal(open_all(&opening, directory), 1);
+    memcpy(first, opening.offer[0].sha256, sizeof(first));
+    assert_int_equal(rename(photos.text, away.text), 0);
+    assert_int_equal(open_all(&opening, directory), 0);
+    const struct test_path kept = test_path_in(opening.kept.text, "pets.data");
+    assert_int_equal(access(kept.text, F_OK), -1); /* no samples stay */
+    put_pixel(away.text, "cat", "a.png", 2);       /* sorted, it would be the first */
+    assert_int_equal(rename(away.text, photos.text), 0);
+    assert_int_equal(open_all(&opening, directory), 1);
+    expect_part(&opening, 1, first, 2);
     offers_free(&opening.offers);
 }
 
@@ -355,6 +365,16 @@ static void a_crash_before_new_data_are_in_their_place_loses_nothing(void **stat
     assert_int_equal(open_all(&opening, directory), 1);
     assert_int_equal(opening.offer[0].samples, 12);
     expect_part(&opening, 1, first, 10);
+    /* And the sources cannot be read any more. */
+    const struct test_path made = test_path_in(opening.kept.text, "cats.new");
+    assert_int_equal(rename(kept.text, made.text), 0);
+    assert_ok(file_write_atomic(kept.text, before.data, before.size, 0600, &err), &err);
+    const struct test_path photos = test_path_in(directory, "photos");
+    const struct test_path images = test_path_in(photos.text, "images");
+    assert_int_equal(truncate(images.text, 40), 0);
+    assert_int_equal(open_all(&opening, directory), 1);
+    assert_true(opening.offer[0].stale);
+    assert_int_equal(opening.offer[0].samples, 12);
     buf_done(&before);
     offers_free(&opening.offers);
 }
@@ -453,6 +473,7 @@ int main(void)
         test_with_directory(samples_that_are_appended_extend_what_was_offered),
         test_with_directory(only_the_newest_parts_are_named),
         test_with_directory(files_that_are_added_come_after_those_that_were_there),
+        test_with_directory(sources_that_come_back_are_read_in_the_order_of_before),
         test_with_directory(data_that_cannot_be_read_any_more_stay_as_they_were),
         test_with_directory(a_crash_before_new_data_are_in_their_place_loses_nothing),
         test_with_directory(a_thread_finds_what_was_appended),
