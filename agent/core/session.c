@@ -214,9 +214,9 @@ static void call_failed(struct session *session, struct call_timer *call,
         break;
     case FAILURE_STALE_BOOT: was_replaced(session, event, actions); break;
     case FAILURE_REFUSED:
-        if (call == &session->enroll) {
+        if (call == &session->enroll && !session->enrolled) {
             do_exit(session, actions, event->failed.text);
-        } else {
+        } else { /* refused data: those that were offered before stay meanwhile */
             call_timer_fail(call, &session->pace, event->now_ms, event->failed.retry_after_ms,
                             polls);
         }

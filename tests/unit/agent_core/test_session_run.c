@@ -313,6 +313,16 @@ static void a_device_that_offers_other_data_enrols_again_and_trains_on(void **st
     bench_expect_not(bench, SESSION_DO_ENROLL);
     bench_beat(bench);
     assert_int_equal(bench->heartbeat.phase, PHASE_RUN);
+    /* Refused data cost it no work: it asks again. */
+    bench_step(bench, (struct session_event){.type = SESSION_DATA_CHANGED});
+    bench_expect(bench, SESSION_DO_ENROLL);
+    bench_break_off(bench, SESSION_ENROLL_FAILED, FAILURE_REFUSED);
+    bench_expect_not(bench, SESSION_DO_EXIT);
+    bench->now_ms += 60000;
+    bench_step(bench, (struct session_event){.type = SESSION_TICK});
+    bench_expect(bench, SESSION_DO_ENROLL);
+    bench_beat(bench);
+    assert_int_equal(bench->heartbeat.phase, PHASE_RUN);
 }
 
 static void rounds_wait_while_the_coordinator_is_away(void **state)
