@@ -106,13 +106,7 @@ bool gossip_group_job(const struct core *core, const struct parent_slot *parent,
             return false;
         }
         spec->train_local.device = *device;
-        memcpy(spec->train_local.sha256, offer->sha256, SHA256_SIZE);
-        data->train_samples = offer->samples;
-        if (spec->test_local.holdout > 0) {
-            spec->test_local.classes = (int64_t)offer->class_count_count;
-            data->test_samples = job_held(spec, offer);
-            data->epoch_samples = offer->samples - data->test_samples;
-        }
+        local_data_use(offer, spec, data);
     } else {
         fill_view(core, parent, group, spec);
         const struct gossip_member *member = &state->member[group];

@@ -50,14 +50,8 @@ bool local_data_grew(const struct core *core, const struct job_slot *job)
     return longer(core, job) != NULL;
 }
 
-void local_data_take(struct core *core, struct job_slot *job)
+void local_data_use(const struct offer *offer, struct job_spec *spec, struct job_data *data)
 {
-    const struct offer *offer = longer(core, job);
-    struct job_spec *spec = &job->job.spec;
-    struct job_data *data = &job->job.data;
-    if (!offer) {
-        return;
-    }
     memcpy(spec->train_local.sha256, offer->sha256, SHA256_SIZE);
     data->train_samples = offer->samples;
     if (spec->test_local.holdout > 0) {
@@ -65,6 +59,15 @@ void local_data_take(struct core *core, struct job_slot *job)
         data->test_samples = job_held(spec, offer);
         data->epoch_samples = offer->samples - data->test_samples;
     }
+}
+
+void local_data_take(struct core *core, struct job_slot *job)
+{
+    const struct offer *offer = longer(core, job);
+    if (!offer) {
+        return;
+    }
+    local_data_use(offer, &job->job.spec, &job->job.data);
     early_stops_init(job);
     mark_job_changed(core, job);
 }

@@ -14,6 +14,8 @@ const struct offer *local_data_fitting(const struct job_spec *spec, const struct
 /* The same of a device that may be unknown. */
 const struct offer *local_data_offer(const struct core *core, const struct job_spec *spec,
                                      const struct model *model, const struct device_id *device);
+/* Let a job train on all that its device offers, but for what it holds out. */
+void local_data_use(const struct offer *offer, struct job_spec *spec, struct job_data *data);
 /* Return whether the offer has more than the data that the job trains on, which it begins with.
  * Where classes become countable, or no longer are, others would be held out of those. */
 bool local_data_extends(const struct offer *offer, const struct job_slot *job);
