@@ -16,6 +16,10 @@ struct mix_xid {
     int64_t life, counter;
 };
 
+/* A group is not believed that it knows a match of a later life: lives are times in milliseconds
+ * (docs/adr/0153), and up to here, in the year 2527, ids of records sort by them. */
+#define MIX_LIFE_CLAIMED_MAX ((INT64_C(1) << 44) - 1)
+
 static inline bool mix_xid_is(struct mix_xid a, struct mix_xid b)
 {
     return a.life == b.life && a.counter == b.counter;

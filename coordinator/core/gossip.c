@@ -165,11 +165,19 @@ void gossip_hear(struct gossip *gossip, size_t index, const struct gossip_report
     }
 }
 
-/* Half of the numbers stay, whatever a device claims. */
+size_t gossip_present(const struct gossip *gossip)
+{
+    size_t present = 0;
+    for (size_t g = 0; g < gossip->count; g++) {
+        present += gossip->group[g].present;
+    }
+    return present;
+}
+
 void gossip_outlive(struct gossip *gossip, struct mix_xid known)
 {
     const struct mix_xid last = {gossip->rules.life, gossip->counter};
-    if (mix_xid_after(known, last) && known.life < (int64_t)INTEGER_MAX / 2) {
+    if (mix_xid_after(known, last) && known.life <= MIX_LIFE_CLAIMED_MAX) {
         gossip->rules.life = known.life + 1;
     }
 }

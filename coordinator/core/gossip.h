@@ -130,6 +130,8 @@ static inline int64_t gossip_missed_periods(const struct gossip *gossip, size_t 
 
 void gossip_hear(struct gossip *gossip, size_t group, const struct gossip_report *report,
                  int64_t now_ms);
+/* Return how many groups train. */
+size_t gossip_present(const struct gossip *gossip);
 /* A group knows this match. If none of the present life came after it, a life that this coordinator
  * does not know has made it: those to come are of a later one, as groups refuse earlier ones. */
 void gossip_outlive(struct gossip *gossip, struct mix_xid known);

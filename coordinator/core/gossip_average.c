@@ -43,10 +43,7 @@ static bool round_is_averaged(const struct gossip *gossip, int64_t now_ms)
 
 static bool average_is_due(const struct gossip *gossip, int64_t now_ms)
 {
-    size_t present = 0;
-    for (size_t g = 0; g < gossip->count; g++) {
-        present += gossip->group[g].present;
-    }
+    const size_t present = gossip_present(gossip);
     if (gossip_awaits_tests(gossip)) {
         return false;
     }

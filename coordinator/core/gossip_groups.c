@@ -232,8 +232,8 @@ static void follow_speed(struct core *core, struct parent_slot *parent, size_t g
 
 /* ---- appended data ---- */
 
-/* The group has adopted the next average, or given its copy for one that is not adopted, and nobody
- * waits for it now. A pair that is open would be lost to the other side. */
+/* The group was in the next average, and has no part in a match now. The other side of its last
+ * pair may still fetch its copy: for that side the match then ends as if the group were lost. */
 static bool may_take_data(const struct parent_slot *parent, size_t group)
 {
     const struct gossip *gossip = &parent->mixes.gossip;
@@ -252,7 +252,10 @@ static void follow_data(struct core *core, struct parent_slot *parent, size_t gr
         work->averages = false;
         return;
     }
-    work->averages = work->averages || parent->mixes.gossip.phase != GOSSIP_MIXES;
+    const struct gossip *gossip = &parent->mixes.gossip;
+    const bool averages = gossip->phase != GOSSIP_MIXES && gossip->group[group].asked;
+    const bool alone = gossip_present(gossip) < 2; /* no average comes */
+    work->averages = work->averages || averages || alone;
     if (job->job.state == JOB_RUNNING && may_take_data(parent, group) && act_room(core)) {
         work->averages = false;
         states_set(core, job, JOB_REPLANNING, plan_reason_names[PLAN_DATA_APPENDED],

@@ -52,8 +52,8 @@ static void begin_work(const struct core *core, struct parent_slot *parent)
     groups_changed(parent);
 }
 
-/* The next order tells a group its steps until the next mix, if they are within a quarter of what
- * it knows. */
+/* Steps until the next mix within a quarter of those that a group was told: its next order brings
+ * them. */
 static bool is_far(int64_t every, int64_t told)
 {
     return 4 * llabs(every - told) > told;
@@ -318,11 +318,12 @@ static bool waits_for_others(const struct mix_report *report)
 }
 
 /* Before its records are judged. In its first report a group knows no match of this life: it is
- * matched after that. Later ones are not trusted with a life. */
+ * matched after that. Later ones, and those of another incarnation, are not trusted with a life. */
 static void learn_life(struct parent_slot *parent, size_t group, const struct mix_report *report)
 {
     struct gossip *gossip = &parent->mixes.gossip;
-    if (gossip->group[group].heard) {
+    if (gossip->group[group].heard || report->group != (int64_t)group ||
+        report->generation != parent->parent.gossip.member[group].incarnation) {
         return;
     }
     gossip_outlive(gossip, report->pair.xid);
