@@ -1,6 +1,7 @@
 """Samples that are appended to local data while a job trains on them."""
 
-from gossip import check_log, groups_of, mixes_of, of_kind, wait_for_averages
+from gossip import check_log, groups_of, mixes_of, of_kind, submit_until_average
+from gossip import wait_for_averages
 from local_data import LocalFleet, folders_of, group_of, holding_job, put_folder, replayed
 from paceline import must
 from runner import run
@@ -17,6 +18,14 @@ class GrowingFleet(LocalFleet):
         for index, samples in enumerate(self.all):
             self.own(f"own{index}", samples[:FIRST], *LOOKS, wait=False)
         return self.wait_for_agents()
+
+    def train(self, spec):
+        """A job on two devices that has stored an average: the job, and the group of the device
+        own1 with its spec.
+        """
+        self.begin(2)
+        job = submit_until_average(self, spec)
+        return job, *group_of(self, job, "own1")
 
     def append(self, index, count):
         """Let the device have so many samples in all."""
@@ -68,11 +77,8 @@ def check_kept(fleet, job, spec):
 
 def test_a_group_goes_on_with_samples_that_are_appended():
     with GrowingFleet() as fleet:
-        fleet.begin(2)
         spec = holding_job(2, epochs=2000)
-        job = fleet.submit(spec)
-        wait_for_averages(fleet, job, 1)
-        number, before = group_of(fleet, job, "own1")
+        job, number, before = fleet.train(spec)
         fleet.append(1, 420)
         # An agent that starts again finds them as well. Its group has lost its state.
         fleet.agents[0].kill()

@@ -19,11 +19,8 @@ def wait_for_offer(fleet, name, condition):
 def test_a_paused_group_takes_two_appendings_when_it_is_resumed():
     """The coordinator is restarted between them."""
     with GrowingFleet() as fleet:
-        fleet.begin(2)
         spec = holding_job(2, epochs=50)
-        job = fleet.submit(spec)
-        wait_for_averages(fleet, job, 1)
-        number, _ = group_of(fleet, job, "own1")
+        job, number, _ = fleet.train(spec)
         fleet.verb(job, "pause")
         fleet.wait(job, "paused")
         fleet.append(1, 420)
@@ -46,11 +43,8 @@ def test_a_paused_group_takes_two_appendings_when_it_is_resumed():
 
 def test_files_that_cannot_be_read_leave_the_earlier_samples():
     with GrowingFleet() as fleet:
-        fleet.begin(2)
         spec = local_job(2, epochs=90)
-        job = fleet.submit(spec)
-        wait_for_averages(fleet, job, 1)
-        number, before = group_of(fleet, job, "own1")
+        job, number, before = fleet.train(spec)
         images = fleet.path / "data-own1" / "images"
         fleet.append(1, 420)
         whole = images.read_bytes()
@@ -72,10 +66,7 @@ def test_files_that_cannot_be_read_leave_the_earlier_samples():
 
 def test_samples_that_take_the_place_of_others_begin_the_group_again():
     with GrowingFleet() as fleet:
-        fleet.begin(2)
-        job = fleet.submit(local_job(2, epochs=60))
-        wait_for_averages(fleet, job, 1)
-        number, _ = group_of(fleet, job, "own1")
+        job, number, _ = fleet.train(local_job(2, epochs=60))
         fleet.all[1] = fleet.all[1][::-1]
         fleet.append(1, 420)
         wait_for_samples(fleet, job, number, 420)

@@ -290,10 +290,9 @@ static void a_cycle_is_rejected(void **state)
     assert_holds(err.text, "the job has 1 groups");
 }
 
-/* A group that computed an average was lost, and another one took its place. */
-static void a_start_names_which_of_two_averages_it_begins_with(void **state)
+/* A group that computed an average was lost, and another one took its place: 4 records. */
+static void log_two_authors(void)
 {
-    (void)state;
     static const struct mix_record record[] = {
         {.kind = MIX_START, .own = {0, 1, 0, 0, 0}},
         {.kind = MIX_START, .own = {1, 1, 0, 0, 0}},
@@ -307,6 +306,15 @@ static void a_start_names_which_of_two_averages_it_begins_with(void **state)
          .own = {1, 1, 1, 0, 0},
          .peer = {{1, 1, 1, 0, 0}},
          .peer_count = 1},
+    };
+    memcpy(log_of, record, sizeof(record));
+    world.count = 2;
+}
+
+static void a_start_names_which_of_two_averages_it_begins_with(void **state)
+{
+    (void)state;
+    static const struct mix_record then[] = {
         {.xid = {1, 1},
          .kind = MIX_START,
          .own = {0, 2, 0, 0, 0},
@@ -318,12 +326,12 @@ static void a_start_names_which_of_two_averages_it_begins_with(void **state)
          .peer = {{0, 2, 1, 0, 0}},
          .peer_count = 1},
     };
-    enum { COUNT = sizeof(record) / sizeof(record[0]) };
+    enum { COUNT = 4 + sizeof(then) / sizeof(then[0]) };
     struct replay_plan *plan = NULL;
     struct err err = {0};
     size_t averages = 0;
-    memcpy(log_of, record, sizeof(record));
-    world.count = 2;
+    log_two_authors();
+    memcpy(log_of + 4, then, sizeof(then));
     assert_ok(plan_of(&world, COUNT, false, &plan, &err), &err);
     for (size_t i = 0; i < plan->count; i++) {
         const struct replay_action *action = &plan->action[i];
@@ -358,26 +366,12 @@ static size_t last_of(size_t count)
 static void the_log_says_which_of_two_last_averages_was_stored(void **state)
 {
     (void)state;
-    static const struct mix_record record[] = {
-        {.kind = MIX_START, .own = {0, 1, 0, 0, 0}},
-        {.kind = MIX_START, .own = {1, 1, 0, 0, 0}},
-        {.xid = {1, 1},
-         .kind = MIX_AVERAGE,
-         .own = {0, 1, 1, 0, 0},
-         .peer = {{0, 1, 1, 0, 0}, {1, 1, 1, 0, 0}},
-         .peer_count = 2},
-        {.xid = {1, 1},
-         .kind = MIX_AVERAGE,
-         .own = {1, 1, 1, 0, 0},
-         .peer = {{1, 1, 1, 0, 0}},
-         .peer_count = 1},
-        {.xid = {1, 1}, .kind = MIX_STORED, .own = {1, 1, 0, 0, 0}},
-    };
-    enum { COUNT = sizeof(record) / sizeof(record[0]) };
+    const struct mix_record stored = {.xid = {1, 1}, .kind = MIX_STORED, .own = {1, 1, 0, 0, 0}};
+    enum { COUNT = 5 };
     struct replay_plan *plan = NULL;
     struct err err = {0};
-    memcpy(log_of, record, sizeof(record));
-    world.count = 2;
+    log_two_authors();
+    log_of[4] = stored;
     assert_int_equal(plan_of(&world, COUNT - 1, false, &plan, &err), ERR_INVALID);
     assert_holds(err.text, "which one counts is not known"); /* an old log */
     assert_int_equal(last_of(COUNT), 3);
