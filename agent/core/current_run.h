@@ -7,6 +7,8 @@
 #include "agent/core/session_actions.h"
 #include "agent/core/session_events.h"
 
+#define MIX_WAIT_MS 250 /* of news of mixes that nobody waits for */
+
 struct current_run {
     bool active;
     int64_t serial; /* of this run, or the last one */
@@ -32,9 +34,8 @@ struct current_run {
 bool current_run_outdates(const struct current_run *run, const struct assignment_run *assigned);
 /* Whether this run is the assigned one. */
 bool current_run_is(const struct current_run *run, const struct assignment_run *assigned);
-#define MIX_WAIT_MS 250 /* for news of mixes that nobody waits for: some heartbeat brings them */
-/* Return after how long a heartbeat follows the assignment: 0 ms, but if all that is new are orders
- * of a group: nobody waits for it to have read them. */
+/* Return after how many milliseconds at most a heartbeat follows the assignment: 0, or MIX_WAIT_MS
+ * if only the orders of a group are new, as nobody waits for it to have read them. */
 int64_t current_run_beat_ms(const struct current_run *run, const struct assignment *assignment);
 /* Prepare the assigned run, under a new serial. */
 void current_run_prepare(struct current_run *run, const struct assignment_run *assigned,

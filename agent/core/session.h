@@ -19,8 +19,9 @@
  *   that nothing needs it. It does not wait for one that it has not reached for three seconds and
  *   three intervals, or, without work, for one that does not answer a call.
  * - A device that offers other data than before enrols again, and goes on with all else.
- * - A challenge, an opened round and trouble with a peer are reported at once, and so are holdings
- *   once a version is whole. While more are likely to follow, at most every 50 ms. */
+ * - A challenge, an opened round, news of mixes that others wait for and trouble with a peer are
+ *   reported at once, and so are holdings once a version is whole. While more are likely to follow,
+ *   at most every 50 ms; other news of mixes within 250 ms. */
 #ifndef AGENT_CORE_SESSION_H
 #define AGENT_CORE_SESSION_H
 

@@ -54,7 +54,7 @@ struct mixer_order {
     bool waits; /* it was not taken yet */
 };
 
-/* What others should hear of at once. */
+/* What a report says. */
 struct mixer_news {
     struct mixing_news matches;
     bool has_distance, has_loss, has_tests;

@@ -15,8 +15,10 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
 
-#define GOOD_AVERAGES 3   /* that end a job with target_accuracy */
-#define LABEL_ERROR 0.001 /* of a quotient of doubles times its divisor, and far more */
+#define GOOD_AVERAGES 3 /* that end a job with target_accuracy */
+/* An accuracy times the labels is this close to the number of correct ones: rounding errors of
+ * doubles stay below it up to some 10^12 labels. */
+#define LABEL_ERROR 0.001
 
 /* ---- the end ---- */
 

@@ -99,7 +99,8 @@ static bool check_accuracy(struct coordinator *coordinator, struct http_exchange
         return true;
     }
     answer_problem(exchange, PROBLEM_INVALID_PARAMETER,
-                   "query parameter 'test_accuracy': no part of the labels of the job's test data");
+                   "query parameter 'test_accuracy': no number of correct labels of the job's "
+                   "test data gives it");
     log_warn("average_invalid", "device=%s job=%s error=\"impossible accuracy\"",
              upload->device.text, average->job.text);
     report_refused(coordinator, upload);

@@ -24,7 +24,7 @@ struct mix_answer {
 
 enum mixer_average_state { MIXER_NO_AVERAGE, MIXER_EVALUATES, MIXER_SENDS };
 
-/* What others hear of at once. */
+/* What a report says. */
 struct mixer_news {
     struct mixing_news matches;
     bool has_tests;
