@@ -165,15 +165,6 @@ void gossip_hear(struct gossip *gossip, size_t index, const struct gossip_report
     }
 }
 
-size_t gossip_present(const struct gossip *gossip)
-{
-    size_t present = 0;
-    for (size_t g = 0; g < gossip->count; g++) {
-        present += gossip->group[g].present;
-    }
-    return present;
-}
-
 void gossip_outlive(struct gossip *gossip, struct mix_xid known)
 {
     const struct mix_xid last = {gossip->rules.life, gossip->counter};

@@ -128,10 +128,18 @@ static inline int64_t gossip_missed_periods(const struct gossip *gossip, size_t 
     return periods < 2 ? 0 : periods < 1e9 ? (int64_t)periods - 1 : 1000000000;
 }
 
+/* Return how many groups train. */
+static inline size_t gossip_present(const struct gossip *gossip)
+{
+    size_t present = 0;
+    for (size_t g = 0; g < gossip->count; g++) {
+        present += gossip->group[g].present;
+    }
+    return present;
+}
+
 void gossip_hear(struct gossip *gossip, size_t group, const struct gossip_report *report,
                  int64_t now_ms);
-/* Return how many groups train. */
-size_t gossip_present(const struct gossip *gossip);
 /* A group knows this match. If none of the present life came after it, a life that this coordinator
  * does not know has made it: those to come are of a later one, as groups refuse earlier ones. */
 void gossip_outlive(struct gossip *gossip, struct mix_xid known);
