@@ -69,8 +69,8 @@ def tasks_of(part, options):
     pair = [options.baseline, *(name for name in PAIR if name != options.baseline)]
     groups = [(1, pair, settings), (1, OTHERS, settings)]
     groups += [(seed, pair, settings) for seed in range(2, seeds + 1)]
-    few = part == "recorded" or False
-    groups += [(1, FURTHER, [] if few else [one for one in settings if one[0] is not DIGITS])]
+    further = [] if part == "recorded" else [one for one in settings if one[0] is not DIGITS]
+    groups += [(1, FURTHER, further)]
     for seed, names, places in groups:
         for case, split in places:
             for name in names:
@@ -242,7 +242,8 @@ def parse():
         "--passes",
         type=int,
         default=PASSES,
-        help=f"of the baseline, until its accuracy counts. Default: {PASSES}.",
+        help="of the baseline, until its accuracy counts, and at least of a run that continues "
+        f"until it gains nothing. Default: {PASSES}.",
     )
     parser.add_argument(
         "--most", type=int, default=PASSES_MOST, help=f"passes of a run. Default: {PASSES_MOST}."

@@ -75,7 +75,7 @@ def time_to(versions, spacing, accuracy):
     return None
 
 
-def converged(versions, first=0):
+def converged(versions, first):
     """The number of versions, at least `first`, of which the last GAIN_VERSIONS are not GAIN better
     than all before them; None: none yet.
     """
@@ -90,11 +90,19 @@ def converged(versions, first=0):
     return None
 
 
-def end_accuracy(versions, pass_steps, first=0):
+def first_end(versions, passes, pass_steps):
+    """The number of versions of the passes that each run makes at least; None: it was shorter."""
+    seconds = seconds_of_passes(versions, passes, pass_steps)
+    return None if seconds is None else versions_until(versions, seconds)
+
+
+def end_accuracy(versions, passes, pass_steps):
     """Of a run that continued until it gained nothing, or as long as it might: the mean of the
     versions of its last passes, so that runs with few versions are not judged by early ones.
     """
-    found = versions[: converged(versions, first) or len(versions)]
+    first = first_end(versions, passes, pass_steps)
+    count = None if first is None else converged(versions, first)
+    found = versions[: count or len(versions)]
     since = found[-1]["step"] - LAST_PASSES * pass_steps
     return statistics.mean(one["accuracy"] for one in found if one["step"] > since)
 
@@ -115,7 +123,8 @@ def baseline_of(run, passes):
         "spacing": spacing,
         "accuracy": accuracy,
         "seconds": time_to(run["versions"], spacing, accuracy),
-        "end_accuracy": end_accuracy(run["versions"], run["pass_steps"], count),
+        "end_accuracy": end_accuracy(run["versions"], passes, run["pass_steps"]),
+        "passes": passes,
     }
 
 
@@ -142,13 +151,9 @@ class Goal:
 
     def ends(self, versions, pass_steps, seconds):
         """Whether the evaluated versions suffice after so many seconds."""
-        if self.baseline is None:
-            first = seconds_of_passes(versions, self.passes, pass_steps)
-            return first is not None and (
-                converged(versions, versions_until(versions, first)) is not None
-            )
-        if self.whole:
-            return converged(versions) is not None
+        if self.baseline is None or self.whole:
+            first = first_end(versions, self.passes, pass_steps)
+            return first is not None and converged(versions, first) is not None
         return seconds > NEVER * self.baseline["seconds"] or (
             bool(versions) and self.held(versions)
         )
@@ -190,6 +195,10 @@ def row_of(run, baseline, shares):
     seconds = time_to(versions, baseline["spacing"], baseline["accuracy"])
     early = at(versions, baseline["seconds"] / SPEED_UP)
     counted = NEVER * baseline["seconds"] if seconds is None else seconds
+    loss = None
+    if run["complete"] and versions:
+        end = end_accuracy(versions, baseline["passes"], run["pass_steps"])
+        loss = 100 * (baseline["end_accuracy"] - end)
     return {
         **{name: run[name] for name in ("data", "split", "seed", "variant")},
         "seconds": seconds,
@@ -204,11 +213,7 @@ def row_of(run, baseline, shares):
         "speed_up": baseline["seconds"] / counted,
         "over_best": None,
         "best_variant": None,
-        "loss_points": (
-            100 * (baseline["end_accuracy"] - end_accuracy(versions, run["pass_steps"]))
-            if run["complete"] and versions
-            else None
-        ),
+        "loss_points": loss,
         "loss_interval": None,
         "loss_at_2_70": (
             100 * (baseline["accuracy"] - early["accuracy"]) if early is not None else None

@@ -54,7 +54,8 @@ static const struct field options_fields[] = {
                 .about = "What an average, and a mix, weighs by: each group equally, or by its "
                          "samples; null: `samples` with `dataset.train.local`, else `groups`."),
     MEMBER_INT(struct gossip_options, average_every, "average_every", 0, 1, 10000,
-               .about = "Mixes of each group between two averages."),
+               .about = "Mixes of each group between two averages; in `async` the first averages "
+                        "of a job come after 1, 2, 4, ... mixes."),
     MEMBER_BOOL(struct gossip_options, adopt, "adopt", 0,
                 .about = "Groups move to each average; else it is only stored and evaluated."),
     MEMBER_DOUBLE(struct gossip_options, target_accuracy, "target_accuracy", FIELD_NULLABLE, 1e-6,

@@ -38,11 +38,15 @@ static const struct field preview_fields[] = {
     MEMBER_DOUBLE(struct gossip_preview, sized_rounds_seconds, "sized_rounds_seconds",
                   FIELD_NULLABLE, 0, 0, .about = "The same with parts by speed."),
     MEMBER_DOUBLE(struct gossip_preview, pipeline_seconds, "pipeline_seconds", FIELD_NULLABLE, 0, 0,
-                  .about = "Of the same steps as a pipeline, by `stages`; null: there is no plan."),
+                  .about =
+                      "Of the same steps as a pipeline, by `stages`; null: there is no plan, or "
+                      "the data are local."),
     MEMBER_DOUBLE(struct gossip_preview, single_seconds, "single_seconds", FIELD_NULLABLE, 0, 0,
-                  .about = "The same on the fastest device alone."),
+                  .about = "The same on the fastest device alone; null: the data are local."),
     MEMBER_ENUM(struct gossip_preview, fastest, "fastest", FIELD_REQUIRED, way_names,
-                .about = "The way with the least seconds for the steps, whatever its accuracy."),
+                .about = "The way whose model has made the steps first. An average of groups has "
+                         "made the mean of their steps, so their `total_seconds` count as many "
+                         "times as there are groups."),
 };
 const struct record gossip_preview_record =
     RECORD_WITH(struct gossip_preview, "gossip_preview", preview_fields, .answer = true,

@@ -30,7 +30,7 @@ struct gossip_rules {
     bool uniform;                /* all pairs meet equally often */
     bool adopts;                 /* groups adopt averages */
     bool tests;                  /* they evaluate averages on samples that their devices hold out */
-    int64_t average_every;       /* mixes of each group between two averages */
+    int64_t average_every;       /* mixes of each group between two averages; async: at most */
 };
 
 /* What a group says of its matches. */

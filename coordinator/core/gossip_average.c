@@ -22,14 +22,26 @@ static double longest_copy(const struct gossip *gossip, size_t group)
     return seconds;
 }
 
-/* async: after so many mixes of each group. */
+/* Mixes of each group until the next average: 1, 2, 4, ... up to average_every. The first models of
+ * a job come early. */
+static int64_t mixes_wanted(const struct gossip *gossip)
+{
+    const int64_t most = gossip->rules.average_every;
+    int64_t wanted = 1;
+    for (int64_t a = 0; a < gossip->averages && wanted < most; a++) {
+        wanted *= 2;
+    }
+    return wanted < most ? wanted : most;
+}
+
+/* async: the groups have mixed often enough, in the mean. */
 static bool has_mixed_enough(const struct gossip *gossip, size_t present)
 {
     int64_t mixes = 0;
     for (size_t g = 0; g < gossip->count; g++) {
         mixes += gossip->group[g].present ? gossip->group[g].mixes : 0;
     }
-    return mixes >= gossip->rules.average_every * (int64_t)present;
+    return mixes >= mixes_wanted(gossip) * (int64_t)present;
 }
 
 /* rounds: an average that is adopted takes the place of the pairs of a round, for those that wait;

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "coordinator/core/gossip_form.h"
+#include "coordinator/core/gossip_local.h"
 #include "coordinator/core/previews.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/unit_work.h"
@@ -86,8 +87,10 @@ void gossip_forecast(struct core *core, const struct gossip_asked *asked, struct
         count = gossip_recruit(core, &wanted, recruit, &there);
     }
     preview->copy_bytes = (int64_t)unit_work_state_bytes(asked->model);
-    preview->pipeline_seconds = out->predicted_total_seconds;
-    preview->single_seconds = there > 0 ? samples / recruit[0].speed : 0;
+    if (!gossip_is_local(asked->spec)) { /* else no device has all samples */
+        preview->pipeline_seconds = out->predicted_total_seconds;
+        preview->single_seconds = there > 0 ? samples / recruit[0].speed : 0;
+    }
     preview->group_count = count;
     if (count > 0) {
         fill_seconds(core, asked, recruit, samples / (double)job_epoch_samples(asked->data),
@@ -96,7 +99,8 @@ void gossip_forecast(struct core *core, const struct gossip_asked *asked, struct
     for (size_t g = 0; g < count; g++) {
         fill_group(core, asked, &recruit[g], &preview->group[g], preview->period_seconds);
     }
-    add_way(preview, GOSSIP_WAY_GOSSIP, preview->total_seconds, &least);
+    /* An average has made the mean of its groups' steps. */
+    add_way(preview, GOSSIP_WAY_GOSSIP, preview->total_seconds * (double)count, &least);
     add_way(preview, GOSSIP_WAY_PIPELINE, preview->pipeline_seconds, &least);
     add_way(preview, GOSSIP_WAY_SINGLE, preview->single_seconds, &least);
     out->has_gossip = true;

@@ -50,7 +50,13 @@ def same(value, expected, text):
 
 
 RISING = versions(0.5, 0.6, 0.7, 0.8, 0.81, 0.82)
-BASELINE = {"spacing": 0.06, "accuracy": 0.81, "seconds": 4.02, "end_accuracy": 0.82}
+BASELINE = {
+    "spacing": 0.06,
+    "accuracy": 0.81,
+    "seconds": 4.02,
+    "end_accuracy": 0.82,
+    "passes": 6,
+}
 
 
 def test_the_newest_version_counts_at_each_moment():
@@ -85,12 +91,14 @@ def test_a_run_has_ended_when_ten_versions_gain_less_than_a_fifth_of_a_point():
         found = results.converged(versions(*accuracies), first)
         must(found == expected, f"{accuracies}: {found}, not {expected}")
     accuracies = [*flat, 0.8, 0.8015, 0.9, 0.9]  # 0.9 follows after the end
-    end = results.end_accuracy(versions(*accuracies), PASS_STEPS)
-    same(end, (0.8 + 0.8 + 0.8015) / 3, "the end")
-    same(results.end_accuracy(RISING, PASS_STEPS), 0.81, "a run that might not continue")
+    for passes, expected in ((6, (0.8 + 0.8 + 0.8015) / 3), (13, (0.8015 + 0.9 + 0.9) / 3)):
+        end = results.end_accuracy(versions(*accuracies), passes, PASS_STEPS)
+        same(end, expected, f"the end, after at least {passes} passes")
+    same(results.end_accuracy(RISING, 6, PASS_STEPS), 0.81, "a run that might not continue")
+    same(results.end_accuracy(RISING, 7, PASS_STEPS), 0.81, "a run that ended early")
     # The same moments, with fewer versions: those of 3, 4 and 6 passes.
     few = [RISING[index] for index in (2, 3, 5)]
-    same(results.end_accuracy(few, PASS_STEPS), (0.8 + 0.82) / 2, "of the last three passes")
+    same(results.end_accuracy(few, 6, PASS_STEPS), (0.8 + 0.82) / 2, "of the last three passes")
 
 
 def test_the_baseline_is_measured_in_its_passes_by_the_rule_of_all():

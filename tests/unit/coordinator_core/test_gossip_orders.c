@@ -137,6 +137,7 @@ static void groups_are_weighed_by_accuracy_once_both_losses_are_known(void **sta
     static struct gossip gossip;
     struct gossip_report report[] = {{.generation = 1}, {.generation = 1}};
     init_two(&gossip);
+    gossip.averages = 100; /* the early ones are over */
     gossip.rules.weights = LEVELS_ACCURACY;
     expect_alpha(&gossip, report, 0.5);
     report[0].average.has_loss = true;
@@ -225,6 +226,29 @@ static void expect_averager(struct gossip *gossip, size_t expected)
     }
     gossip_tick(gossip, 1, 10);
     expect_average(gossip, expected, true, 3);
+}
+
+static void averages_come_after_one_mix_then_two_until_they_come_as_rarely_as_asked(void **state)
+{
+    (void)state;
+    static const int64_t mixes[] = {1, 2, 4, 6, 6};
+    static struct gossip gossip;
+    const struct gossip_report report = {.generation = 1};
+    for (size_t averages = 0; averages < sizeof(mixes) / sizeof(mixes[0]); averages++) {
+        init_two(&gossip);
+        gossip.rules.average_every = 6;
+        gossip.averages = (int64_t)averages;
+        for (size_t g = 0; g < 2; g++) {
+            gossip_hear(&gossip, g, &report, 0);
+            gossip.group[g].mixes = mixes[averages];
+        }
+        gossip.group[1].mixes--; /* in the mean not yet */
+        gossip_tick(&gossip, 1, 0);
+        assert_int_equal(gossip.phase, GOSSIP_MIXES);
+        gossip.group[1].mixes++;
+        gossip_tick(&gossip, 1, 0);
+        assert_int_equal(gossip.phase, GOSSIP_GATHERS);
+    }
 }
 
 static void the_best_connected_group_computes_the_average_then_the_fastest(void **state)
@@ -377,6 +401,7 @@ int main(void)
         cmocka_unit_test(groups_are_weighed_by_accuracy_once_both_losses_are_known),
         cmocka_unit_test(measured_speeds_and_links_set_steps_and_patience),
         cmocka_unit_test(groups_with_a_fast_link_meet_more_often),
+        cmocka_unit_test(averages_come_after_one_mix_then_two_until_they_come_as_rarely_as_asked),
         cmocka_unit_test(the_best_connected_group_computes_the_average_then_the_fastest),
         cmocka_unit_test(an_avoided_group_computes_the_average_only_if_no_other_can),
         cmocka_unit_test(an_average_goes_on_without_those_that_are_late_or_gone),
