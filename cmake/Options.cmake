@@ -40,6 +40,10 @@ if(PACELINE_FUZZ)
   # Every room reports its coverage to libFuzzer, not only the fuzz target.
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
+if(PACELINE_SANITIZE)
+  # Half the time to build; lines in reports stay.
+  add_compile_options(-O1 -g1)
+endif()
 if(PACELINE_SANITIZE STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all
     -fno-omit-frame-pointer)

@@ -3,6 +3,10 @@
 #include "schema/check.h"
 #include "schema/job.h"
 
+/* Mixes between two averages. An average takes the longer the more groups there are. */
+#define USUAL_ROUNDS 4
+#define GROUPS_OF_A_MIX 4
+
 const char *const gossip_schedule_names[] = {
     [SCHEDULE_ASYNC] = "async", [SCHEDULE_ROUNDS] = "rounds", NULL};
 const char *const gossip_pairs_names[] = {
@@ -53,9 +57,9 @@ static const struct field options_fields[] = {
                 .presence_offset = offsetof(struct gossip_options, has_average_by),
                 .about = "What an average, and a mix, weighs by: each group equally, or by its "
                          "samples; null: `samples` with `dataset.train.local`, else `groups`."),
-    MEMBER_INT(struct gossip_options, average_every, "average_every", 0, 1, 10000,
-               .about = "Mixes of each group between two averages; in `async` the first averages "
-                        "of a job come after 1, 2, 4, ... mixes."),
+    MEMBER_INT(struct gossip_options, average_every, "average_every", FIELD_NULLABLE, 1, 10000,
+               .about = "Mixes of each group between two averages; null: in `async` 1 for each "
+                        "four groups, at least 1; in `rounds` 4."),
     MEMBER_BOOL(struct gossip_options, adopt, "adopt", 0,
                 .about = "Groups move to each average; else it is only stored and evaluated."),
     MEMBER_DOUBLE(struct gossip_options, target_accuracy, "target_accuracy", FIELD_NULLABLE, 1e-6,
@@ -65,6 +69,13 @@ static const struct field options_fields[] = {
 const struct record gossip_options_record =
     RECORD_WITH(struct gossip_options, "gossip", options_fields,
                 .about = "A job of groups that train apart. See docs/jobs.md.");
+
+int64_t gossip_average_every(const struct gossip_options *options, size_t groups)
+{
+    const bool rounds = options->schedule == SCHEDULE_ROUNDS;
+    const size_t usual = rounds ? USUAL_ROUNDS : groups / GROUPS_OF_A_MIX;
+    return options->average_every > 0 ? options->average_every : usual > 1 ? (int64_t)usual : 1;
+}
 
 /* ---- the row of the parent ---- */
 

@@ -44,16 +44,18 @@ struct gossip_options {
     double critical;           /* share of the samples that a slow group chooses by their losses */
     int average_by;            /* enum gossip_average_by; has_average_by: given */
     bool has_average_by;
-    int64_t average_every;  /* mixes of each group between two averages */
+    int64_t average_every;  /* mixes of each group between two averages; 0: left out */
     bool adopt;             /* groups move to each average; else it is only stored */
     double target_accuracy; /* three averages in a row of this accuracy end the job; 0: none */
 };
 #define GOSSIP_OPTIONS_DEFAULT                                                                     \
     {                                                                                              \
-        .level = true, .classes_per_shard = 2, .average_every = 4, .adopt = true                   \
+        .level = true, .classes_per_shard = 2, .adopt = true                                       \
     }
 #define GOSSIP_ALPHA 0.3 /* of dirichlet, where it is left out */
 extern const struct record gossip_options_record;
+/* Return the mixes of each group between two averages of so many groups. */
+int64_t gossip_average_every(const struct gossip_options *options, size_t groups);
 
 /* An average on the samples that the device of a group holds out. */
 struct gossip_tests {

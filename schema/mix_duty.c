@@ -171,6 +171,10 @@ static const struct field report_fields[] = {
                                     "norm of the average."),
     MEMBER_OPTIONAL(struct mix_report, tests, has_tests, "held_out", FIELD_SKIP_EMPTY,
                     &tests_record, .about = "Sums over the device's held-out samples."),
+    MEMBER_INT(struct mix_report, lacks, "lacks", FIELD_SKIP_EMPTY | FIELD_PRESENCE, 0,
+               GROUPS_MAX - 1, .presence_offset = offsetof(struct mix_report, has_lacks),
+               .about = "The group whose copy it needs, or could not get, for the average that it "
+                        "computes."),
     MEMBER_RECORDS(struct mix_report, record, record_count, "records", FIELD_SKIP_EMPTY,
                    &mix_record_record, .about = "Kept by the agent until a reply comes."),
 };

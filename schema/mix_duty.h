@@ -69,7 +69,35 @@ static inline size_t mix_copies(size_t groups)
     }
     return 3 + (parts > 2 ? parts : 2);
 }
-#define MIX_NOTES_BYTES (4ull << 20) /* and for records on their way, at most */
+#define MIX_NOTES_BYTES (5ull << 20) /* and for records on their way, at most */
+
+/* A group that averages fetches several copies at once if they are small: then most of the time is
+ * the way of a request. Each has a buffer beside the copies above. */
+#define MIX_FETCHES_MAX 4
+#define MIX_FETCHES_BYTES (8ull << 20)
+
+/* Return how many copies of so many bytes a group fetches at once; 1: without a buffer. */
+static inline size_t mix_fetches(size_t groups, uint64_t bytes)
+{
+    const uint64_t fit = MIX_FETCHES_BYTES / (bytes > 0 ? bytes : 1);
+    const uint64_t most = fit < MIX_FETCHES_MAX ? fit : MIX_FETCHES_MAX;
+    const uint64_t others = groups > 2 ? groups - 1 : 1;
+    const uint64_t fetches = most < others ? most : others;
+    return fetches > 1 ? (size_t)fetches : 1;
+}
+
+/* Return how many states of so many bytes a group has room for. */
+static inline size_t mix_states(size_t groups, uint64_t bytes)
+{
+    const size_t fetches = mix_fetches(groups, bytes);
+    return mix_copies(groups) + (fetches > 1 ? fetches : 0);
+}
+
+/* Return the memory that a group takes beside its training, at most; bytes: of a state. */
+static inline uint64_t mix_memory(size_t groups, uint64_t bytes)
+{
+    return mix_states(groups, bytes) * bytes + MIX_NOTES_BYTES;
+}
 
 /* How a match goes: enum mixing_state of the agent by its numbers. */
 enum mix_progress {
@@ -117,6 +145,8 @@ struct mix_report {
     double distance; /* of the copy for the newest average from that average */
     bool has_tests;  /* of the newest average, dataset.test.holdout */
     struct mix_tests tests;
+    bool has_lacks;
+    int64_t lacks; /* the group whose copy it needs for the average that it computes */
     struct mix_record record[MIX_REPORTED_MAX]; /* the oldest that no reply has acknowledged */
     size_t record_count;
 };

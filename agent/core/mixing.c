@@ -246,9 +246,18 @@ bool mixing_wants(const struct mixing *mixing, int64_t version, int64_t every)
 
 /* ---- what it reports ---- */
 
+int64_t mixing_lacks(const struct mixing *mixing)
+{
+    const struct mixing_slot *slot = &mixing->slot[MIXING_AVERAGES];
+    const bool needs = slot->match.averages && slot->has_copy && slot->state != MIXING_MATCHED &&
+                       slot->fetched < slot->match.peer_count;
+    return needs ? slot->match.peer[slot->fetched].group : -1;
+}
+
 void mixing_find_news(const struct mixing *mixing, bool wants, struct mixing_news *out)
 {
-    *out = (struct mixing_news){.wants = wants, .mixes = mixing->mixes};
+    *out =
+        (struct mixing_news){.wants = wants, .mixes = mixing->mixes, .lacks = mixing_lacks(mixing)};
     for (size_t p = 0; p < MIXING_PLACES; p++) {
         out->xid[p] = mixing->newest[p];
         out->state[p] = mixing->slot[p].state;
@@ -270,7 +279,7 @@ enum mixing_urgency mixing_compare(const struct mixing_news *told, const struct 
         return MIXING_NOW;
     }
     return part || differs(told, news, MIXING_PAIRS) || news->wants != told->wants ||
-                   news->mixes != told->mixes
+                   news->mixes != told->mixes || news->lacks != told->lacks
                ? MIXING_SOON
                : MIXING_OLD;
 }

@@ -86,6 +86,9 @@ void mixing_acknowledge(struct mixing *mixing, const struct mix_record *record);
 bool mixing_average_is_logged(const struct mixing *mixing);
 /* Whether all records are stored: before that, nobody may continue with the state of this group. */
 bool mixing_is_logged(const struct mixing *mixing);
+/* Return the group whose copy this one needs, or could not get, for the newest average, which it is
+ * to compute; -1: none. */
+int64_t mixing_lacks(const struct mixing *mixing);
 /* After the step `version` the group goes on without a mix. */
 void mixing_pass(struct mixing *mixing, int64_t version);
 /* Return the step after which a match is due: `every` after the last mix, or after it passed. */
@@ -103,7 +106,7 @@ struct mixing_news {
     struct mix_xid xid[MIXING_PLACES];
     enum mixing_state state[MIXING_PLACES];
     bool copied[MIXING_PLACES], wants;
-    int64_t mixes;
+    int64_t mixes, lacks;
 };
 enum mixing_urgency {
     MIXING_OLD,

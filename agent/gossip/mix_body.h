@@ -13,7 +13,7 @@
 #include "base/err.h"
 
 /* Bytes of a header: the records of averages of 32 groups have 5 KB each. */
-#define MIX_BODY_HEADER_MAX ((size_t)1 << 20)
+#define MIX_BODY_HEADER_MAX ((size_t)512 << 10)
 
 /* Too large for a stack. */
 struct mix_note {

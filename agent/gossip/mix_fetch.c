@@ -15,7 +15,7 @@ bool mix_fetch_is_open(const struct mix_fetch *fetch)
     const struct mixer_worker *worker = fetch->worker;
     const struct mixing_slot *slot = &worker->mixer->mixing.slot[worker->place];
     return mixing_fetch(&worker->mixer->mixing, worker->place) &&
-           mix_xid_is(slot->match.xid, fetch->xid) && slot->fetched == fetch->index &&
+           mix_xid_is(slot->match.xid, fetch->xid) && slot->fetched <= fetch->index &&
            clock_now_ms() < fetch->deadline_ms;
 }
 

@@ -16,7 +16,7 @@
 /* `scratch`: floats of the largest tensor that an export turns. */
 static size_t floats_of(size_t floats, size_t scratch, size_t groups)
 {
-    const size_t slabs = mix_copies(groups);
+    const size_t slabs = mix_states(groups, floats * sizeof(float));
     const size_t turned = scratch > floats ? scratch - floats : 0;
     return slabs * size_align(floats, ALIGNED_FLOATS) + size_align(turned, ALIGNED_FLOATS);
 }
@@ -44,15 +44,18 @@ uint64_t mixer_bytes(const struct model *model, const struct mix_duty *duty)
     }
     const size_t floats = (size_t)(arena->trained_floats + arena->buffer_floats);
     return floats_of(floats, largest_tensor(model), (size_t)duty->groups) * sizeof(float) +
-           sizeof(struct mixer) + 3 * (sizeof(struct mix_note) + MIX_BODY_HEADER_MAX);
+           sizeof(struct mixer) +
+           (MIXER_WORKERS_MAX + 1) * (sizeof(struct mix_note) + MIX_BODY_HEADER_MAX);
 }
 
-/* All slabs in one allocation, the scratch, which may be larger, at its end. */
+/* All slabs in one allocation, and the buffers of the threads; the scratch, which may be larger, at
+ * its end. */
 static int make_slabs(struct mixer *mixer, struct err *err)
 {
     const size_t scratch = train_scratch_floats(mixer->train);
     const size_t bytes = floats_of(mixer->floats, scratch, mixer->groups) * sizeof(float);
     const size_t slabs = mix_copies(mixer->groups);
+    const size_t states = mix_states(mixer->groups, mixer->floats * sizeof(float));
     mixer->memory = aligned_alloc(ALIGNMENT, bytes);
     if (!mixer->memory) {
         return err_set(err, ERR_MEMORY, "%zu bytes for copies of the state", bytes);
@@ -62,16 +65,20 @@ static int make_slabs(struct mixer *mixer, struct err *err)
     const size_t stride = size_align(mixer->floats, ALIGNED_FLOATS);
     size_t place = 0;
     for (size_t s = 0; s < slabs; s++) {
-        mixer->slab[s].data = mixer->memory + (s == MIXER_SUM ? slabs - 1 : place++) * stride;
+        mixer->slab[s].data = mixer->memory + (s == MIXER_SUM ? states - 1 : place++) * stride;
+    }
+    for (size_t w = MIXING_AVERAGES; place + 1 < states; w++) {
+        mixer->worker[w].buffer = mixer->memory + place++ * stride;
     }
     return 0;
 }
 
-static int make_worker(struct mixer *mixer, enum mixing_place place, struct err *err)
+static int make_worker(struct mixer *mixer, struct mixer_worker *worker, struct err *err)
 {
-    struct mixer_worker *worker = &mixer->worker[place];
+    const size_t index = (size_t)(worker - mixer->worker);
     worker->mixer = mixer;
-    worker->place = place;
+    worker->place = index == MIXING_PAIRS ? MIXING_PAIRS : MIXING_AVERAGES;
+    worker->fetches = index > MIXING_AVERAGES;
     buf_init(&worker->head, MIX_BODY_HEADER_MAX);
     worker->note = calloc(1, sizeof(*worker->note));
     if (!worker->note) {
@@ -107,9 +114,10 @@ static int fill(struct mixer *mixer, struct err *err)
     if (!mixer->served) {
         return err_set(err, ERR_MEMORY, "records of mixes");
     }
+    mixer->workers = MIXING_PLACES - 1 + mix_fetches(mixer->groups, mixer->floats * sizeof(float));
     int rc = make_slabs(mixer, err);
-    for (size_t p = 0; rc == 0 && p < MIXING_PLACES; p++) {
-        rc = make_worker(mixer, (enum mixing_place)p, err);
+    for (size_t w = 0; rc == 0 && w < mixer->workers; w++) {
+        rc = make_worker(mixer, &mixer->worker[w], err);
     }
     if (rc == 0) {
         mixer_take(mixer, duty);
@@ -146,10 +154,10 @@ void mixer_free(struct mixer **pointer)
     if (!mixer) {
         return;
     }
-    for (size_t p = 0; p < MIXING_PLACES; p++) {
-        reach_caller_done(&mixer->worker[p].caller);
-        buf_done(&mixer->worker[p].head);
-        free(mixer->worker[p].note);
+    for (size_t w = 0; w < mixer->workers; w++) {
+        reach_caller_done(&mixer->worker[w].caller);
+        buf_done(&mixer->worker[w].head);
+        free(mixer->worker[w].note);
     }
     (void)pthread_cond_destroy(&mixer->changed);
     (void)pthread_mutex_destroy(&mixer->lock);
@@ -162,8 +170,8 @@ void mixer_free(struct mixer **pointer)
 int mixer_start(struct mixer *mixer, struct err *err)
 {
     int rc = 0;
-    for (size_t p = 0; rc == 0 && p < MIXING_PLACES; p++) {
-        struct mixer_worker *worker = &mixer->worker[p];
+    for (size_t w = 0; rc == 0 && w < mixer->workers; w++) {
+        struct mixer_worker *worker = &mixer->worker[w];
         rc = thread_start(&worker->thread, mixer_work, worker, err);
         worker->started = rc == 0;
     }
@@ -180,8 +188,8 @@ void mixer_cancel(struct mixer *mixer)
 
 void mixer_stop(struct mixer *mixer)
 {
-    for (size_t p = 0; p < MIXING_PLACES; p++) {
-        struct mixer_worker *worker = &mixer->worker[p];
+    for (size_t w = 0; w < mixer->workers; w++) {
+        struct mixer_worker *worker = &mixer->worker[w];
         if (worker->started) {
             (void)pthread_join(worker->thread, NULL);
             worker->started = false;
@@ -425,6 +433,7 @@ void mixer_report(struct mixer *mixer, struct heartbeat *out)
     struct mixer_signals signals = mixer_refresh(mixer);
     signals.report = MIXING_OLD; /* it is said here */
     struct mix_report *report = &out->mix;
+    const int64_t lacks = mixing_lacks(mixing);
     out->has_mix = true;
     *report = (struct mix_report){
         .group = mixing->group,
@@ -438,6 +447,8 @@ void mixer_report(struct mixer *mixer, struct heartbeat *out)
         .loss = mixer->loss,
         .has_tests = tests_newest(mixer) || lacks_newest(mixer),
         .tests = tests_newest(mixer) ? mixer->tests : (struct mix_tests){0},
+        .has_lacks = lacks >= 0,
+        .lacks = lacks < 0 ? 0 : lacks,
         .has_distance = mixer->distance_xid.counter > 0 &&
                         mix_xid_is(mixer->distance_xid, mixing->newest[MIXING_AVERAGES]),
         .distance = mixer->distance,

@@ -61,17 +61,27 @@ struct mixer_news {
     enum average_state average;
 };
 
+/* One thread for pairs, and one or more for averages: a sum has several copies on their way. */
+#define MIXER_WORKERS_MAX (MIXING_PLACES - 1 + MIX_FETCHES_MAX)
 struct mixer_worker {
     struct mixer *mixer;
     enum mixing_place place;
+    bool fetches; /* no more than copies for a sum */
     pthread_t thread;
     bool started;
     struct reach_caller caller;
     struct buf head; /* of the body that comes */
     struct mix_note *note;
+    float *buffer; /* [floats] a copy until it is its turn in the sum; NULL: only one is fetched */
+};
+
+/* An average while it is computed: copies are added in the order of the groups. */
+struct mixer_sum {
+    struct mix_sum sum;
+    struct mix_xid xid; /* what it is of */
     double weight[GROUPS_MAX];
-    struct mix_sum sum;     /* AVERAGES */
-    struct mix_xid sum_xid; /* what it is of */
+    size_t begun; /* copies that are there or on their way, the first ones */
+    bool adds;    /* a thread uses `sum` without the lock */
 };
 
 struct mixer {
@@ -87,7 +97,8 @@ struct mixer {
     int64_t steps; /* of the parent */
     float *memory;
     struct cancel *cancel; /* the keeper's */
-    struct mixer_worker worker[MIXING_PLACES];
+    struct mixer_worker worker[MIXER_WORKERS_MAX];
+    size_t workers;
     struct mix_note *served; /* the receiver's */
     struct work_config work; /* without its run and data */
 
@@ -107,6 +118,7 @@ struct mixer {
     struct mixer_order order[MIXING_PLACES]; /* the newest of each place */
     struct mix_order match[MIXING_PLACES];   /* those that were taken */
     struct mixer_slab slab[MIXER_SLABS];
+    struct mixer_sum sum;
     struct mix_xid averaged; /* what the average is of; counter 0: it is none */
     struct mixer_average average;
     bool holds_out; /* the device evaluates averages on samples of its own, and reports sums */

@@ -12,6 +12,7 @@
 
 #define IDLE_MS 60000
 #define BLOCKED_MS 20
+#define TURN_MS 1000  /* a deadline, or the end, is seen that soon */
 #define AGAIN_MS 1000 /* an average that the coordinator could not take */
 
 static bool is_average(const struct mixer_worker *worker)
@@ -41,32 +42,43 @@ static void note_distance(struct mixer *mixer, struct mix_xid xid, double distan
 }
 
 /* Under the lock: if the sum of all copies is whole, and the match stands. */
-static void finish_sum(struct mixer_worker *worker, double distance)
+static void finish_sum(struct mixer *mixer, double distance)
 {
-    struct mixer *mixer = worker->mixer;
-    const struct mixing_slot *slot = slot_of(worker);
-    if (worker->sum.added < worker->sum.groups || slot->state != MIXING_FETCHED ||
-        !mix_xid_is(slot->match.xid, worker->sum_xid)) {
+    const struct mixer_sum *sum = &mixer->sum;
+    const struct mixing_slot *slot = &mixer->mixing.slot[MIXING_AVERAGES];
+    if (sum->sum.added < sum->sum.groups || slot->state != MIXING_FETCHED ||
+        !mix_xid_is(slot->match.xid, sum->xid)) {
         return;
     }
     const bool tests = mixer->config.evaluate != NULL;
-    mixer->averaged = worker->sum_xid;
+    mixer->averaged = sum->xid;
     mixer->slab[MIXER_AVERAGE].deadline_ms = slot->match.deadline_ms;
-    note_distance(mixer, worker->sum_xid, distance);
+    note_distance(mixer, sum->xid, distance);
     mixer->average = (struct mixer_average){
         .state = tests ? AVERAGE_TO_EVALUATE : AVERAGE_TO_SEND,
-        .xid = worker->sum_xid,
+        .xid = sum->xid,
     };
 }
 
-/* Add the state that was written to the place of the next one. Not under the lock. */
-static double add(struct mixer_worker *worker)
+/* Add the next state. Not under the lock: `adds` keeps others away. */
+static double add(struct mixer *mixer, const float *data)
 {
-    struct mixer *mixer = worker->mixer;
-    mix_sum_add(&worker->sum);
-    return worker->sum.added == worker->sum.groups
-               ? distance_of(mixer, mixer_copy(mixer, MIXING_AVERAGES)->data, worker->sum.part[0])
+    struct mix_sum *sum = &mixer->sum.sum;
+    float *place = mix_sum_next(sum);
+    if (data != place) {
+        memcpy(place, data, mixer->floats * sizeof(float));
+    }
+    mix_sum_add(sum);
+    return sum->added == sum->groups
+               ? distance_of(mixer, mixer_copy(mixer, MIXING_AVERAGES)->data, sum->part[0])
                : NAN;
+}
+
+/* Under the lock: the next copy can be added. */
+static void end_add(struct mixer *mixer)
+{
+    mixer->sum.adds = false;
+    (void)pthread_cond_broadcast(&mixer->changed);
 }
 
 static bool is_of(const struct mix_member *copy, const struct mix_source *source)
@@ -81,20 +93,24 @@ static void take_copy(struct mix_fetch *fetch)
     struct mixer_worker *worker = fetch->worker;
     struct mixer *mixer = worker->mixer;
     const struct mix_note *note = worker->note;
+    const float *data = (const float *)(const void *)fetch->out;
     struct mixer_slab *own = mixer_copy(mixer, worker->place);
     const bool sums = slot_of(worker)->match.averages;
     double distance = NAN;
     own->readers++;
+    mixer->sum.adds = mixer->sum.adds || sums;
     (void)pthread_mutex_unlock(&mixer->lock);
-    const bool good = mix_is_finite(mixer->floats, (const float *)(void *)fetch->out) &&
-                      is_of(&note->copy, &fetch->source);
+    const bool good = mix_is_finite(mixer->floats, data) && is_of(&note->copy, &fetch->source);
     if (good && sums) {
-        distance = add(worker);
+        distance = add(mixer, data);
     } else if (good && is_average(worker)) {
-        distance = distance_of(mixer, own->data, (const float *)(void *)fetch->out);
+        distance = distance_of(mixer, own->data, data);
     }
     (void)pthread_mutex_lock(&mixer->lock);
     own->readers--;
+    if (sums) {
+        end_add(mixer);
+    }
     if (!mix_fetch_is_open(fetch)) {
         return;
     }
@@ -102,7 +118,7 @@ static void take_copy(struct mix_fetch *fetch)
     mixing_fetched(&mixer->mixing, worker->place, &note->copy, good, note->record,
                    note->record_count);
     if (sums) {
-        finish_sum(worker, distance);
+        finish_sum(mixer, distance);
     } else if (is_average(worker) && slot_of(worker)->state == MIXING_FETCHED) {
         note_distance(mixer, fetch->xid, distance);
     }
@@ -133,17 +149,29 @@ static void end_match(struct mix_fetch *fetch, int rc, const struct err *why)
     }
 }
 
-/* Under the lock, which is released meanwhile. */
-static void fetch_copy(struct mixer_worker *worker, float *out)
+/* Under the lock, which is released meanwhile: until the copies of all groups before it are added,
+ * or nobody wants it any more. */
+static void await_turn(const struct mix_fetch *fetch)
+{
+    struct mixer *mixer = fetch->worker->mixer;
+    const struct mixer_sum *sum = &mixer->sum;
+    while (mix_fetch_is_open(fetch) && !mixer_is_cancelled(mixer) &&
+           (sum->adds || sum->sum.added < fetch->index)) {
+        (void)thread_condition_wait(&mixer->changed, &mixer->lock, TURN_MS * NS_PER_MS);
+    }
+}
+
+/* Fetch the copy of a peer of the match. Under the lock, which is released meanwhile. */
+static void fetch_copy(struct mixer_worker *worker, size_t index, float *out)
 {
     struct mixer *mixer = worker->mixer;
     const struct mixing_slot *slot = slot_of(worker);
     struct mix_fetch fetch = {.worker = worker,
                               .xid = slot->match.xid,
-                              .index = slot->fetched,
+                              .index = index,
                               .average = slot->match.kind == MIX_ADOPT,
                               .deadline_ms = slot->match.deadline_ms,
-                              .source = mixer->match[worker->place].source[slot->fetched],
+                              .source = mixer->match[worker->place].source[index],
                               .out = (unsigned char *)out};
     struct err err = {0};
     (void)pthread_mutex_unlock(&mixer->lock);
@@ -153,6 +181,9 @@ static void fetch_copy(struct mixer_worker *worker, float *out)
                    (double)(worker->head.size + fetch.at), fetch.seconds);
     }
     (void)pthread_mutex_lock(&mixer->lock);
+    if (slot->match.averages) {
+        await_turn(&fetch);
+    }
     if (rc == 0 && mix_fetch_is_open(&fetch)) {
         take_copy(&fetch);
     } else {
@@ -175,36 +206,44 @@ static bool is_free(struct mixer *mixer)
     return true;
 }
 
-static void begin_sum(struct mixer_worker *worker)
+static void begin_sum(struct mixer *mixer)
 {
-    struct mixer *mixer = worker->mixer;
-    const struct mix_match *match = &slot_of(worker)->match;
+    struct mixer_sum *sum = &mixer->sum;
+    const struct mix_match *match = &mixer->mixing.slot[MIXING_AVERAGES].match;
     bool weighted = false;
     mixer->averaged = (struct mix_xid){0};
-    worker->sum_xid = match->xid;
-    worker->sum = (struct mix_sum){.groups = match->peer_count, .count = mixer->floats};
-    worker->sum.part[0] = mixer->slab[MIXER_AVERAGE].data;
+    sum->xid = match->xid;
+    sum->begun = 0;
+    sum->sum = (struct mix_sum){.groups = match->peer_count, .count = mixer->floats};
+    sum->sum.part[0] = mixer->slab[MIXER_AVERAGE].data;
     for (size_t i = 1; i < mix_sums(match->peer_count); i++) {
-        worker->sum.part[i] = mixer->slab[MIXER_SUM + i - 1].data;
+        sum->sum.part[i] = mixer->slab[MIXER_SUM + i - 1].data;
     }
     for (size_t i = 0; i < match->peer_count; i++) {
-        worker->weight[i] = match->peer[i].weight;
+        sum->weight[i] = match->peer[i].weight;
         weighted = weighted || match->peer[i].weight > 0;
     }
-    worker->sum.weight = weighted ? worker->weight : NULL;
+    sum->sum.weight = weighted ? sum->weight : NULL;
 }
 
-static void add_own(struct mixer_worker *worker)
+/* Under the lock, which is released meanwhile. */
+static void add_own(struct mixer *mixer)
 {
-    struct mixer *mixer = worker->mixer;
     struct mixer_slab *own = mixer_copy(mixer, MIXING_AVERAGES);
     own->readers++;
+    mixer->sum.adds = true;
     (void)pthread_mutex_unlock(&mixer->lock);
-    memcpy(mix_sum_next(&worker->sum), own->data, mixer->floats * sizeof(float));
-    const double distance = add(worker);
+    const bool good = mix_is_finite(mixer->floats, own->data);
+    const double distance = good ? add(mixer, own->data) : NAN;
     (void)pthread_mutex_lock(&mixer->lock);
     own->readers--;
-    finish_sum(worker, distance);
+    end_add(mixer);
+    if (good) {
+        finish_sum(mixer, distance);
+    } else if (mix_xid_is(mixer->sum.xid, mixer->mixing.slot[MIXING_AVERAGES].match.xid)) {
+        mixing_abandon(&mixer->mixing, MIXING_AVERAGES);
+        log_warn("mix_rejected", "group=%" PRId64 " error=\"not finite\"", mixer->mixing.group);
+    }
 }
 
 /* The next state of the sum. Under the lock, which is released meanwhile. false: nothing is to be
@@ -212,27 +251,33 @@ static void add_own(struct mixer_worker *worker)
 static bool sum_up(struct mixer_worker *worker, bool *blocked)
 {
     struct mixer *mixer = worker->mixer;
+    struct mixer_sum *sum = &mixer->sum;
     const struct mixing_slot *slot = slot_of(worker);
+    const struct mix_member *peer = slot->match.peer;
+    const int64_t own = mixer->mixing.group;
     const bool open = slot->state == MIXING_COPIED || slot->state == MIXING_FETCHED;
     if (!open || !slot->match.averages || mix_xid_is(slot->match.xid, mixer->averaged)) {
         return false;
     }
-    if (!mix_xid_is(worker->sum_xid, slot->match.xid)) {
-        *blocked = !is_free(mixer);
+    if (!mix_xid_is(sum->xid, slot->match.xid)) {
+        *blocked = sum->adds || !is_free(mixer);
         if (*blocked) {
             return false;
         }
-        begin_sum(worker);
+        begin_sum(mixer);
     }
-    const size_t next = worker->sum.added;
-    if (next == worker->sum.groups) {
-        return false; /* its match was over before it was whole */
-    }
-    if (slot->match.peer[next].group == mixer->mixing.group) {
-        add_own(worker);
+    if (!sum->adds && sum->sum.added < sum->sum.groups && peer[sum->sum.added].group == own) {
+        add_own(mixer);
         return true;
     }
-    fetch_copy(worker, mix_sum_next(&worker->sum));
+    while (sum->begun < sum->sum.groups && peer[sum->begun].group == own) {
+        sum->begun++;
+    }
+    if (sum->begun == sum->sum.groups) {
+        return false; /* all are on their way, or its match was over before it was whole */
+    }
+    const size_t next = sum->begun++;
+    fetch_copy(worker, next, worker->buffer ? worker->buffer : mix_sum_next(&sum->sum));
     return true;
 }
 
@@ -248,7 +293,7 @@ static bool adopt(struct mixer_worker *worker, bool *blocked)
         return false;
     }
     mixer->averaged = (struct mix_xid){0};
-    fetch_copy(worker, mixer->slab[MIXER_AVERAGE].data);
+    fetch_copy(worker, 0, mixer->slab[MIXER_AVERAGE].data);
     return true;
 }
 
@@ -279,11 +324,12 @@ static bool step(struct mixer_worker *worker, int64_t *wait_ms)
     bool blocked = false;
     bool done;
     if (is_average(worker)) {
-        done = sum_up(worker, &blocked) || adopt(worker, &blocked) || send(worker, wait_ms);
+        done = sum_up(worker, &blocked) ||
+               (!worker->fetches && (adopt(worker, &blocked) || send(worker, wait_ms)));
     } else {
         done = mixing_fetch(&worker->mixer->mixing, worker->place) != NULL;
         if (done) {
-            fetch_copy(worker, worker->mixer->slab[MIXER_PEER].data);
+            fetch_copy(worker, 0, worker->mixer->slab[MIXER_PEER].data);
         }
     }
     if (blocked && (*wait_ms == 0 || *wait_ms > BLOCKED_MS)) {

@@ -134,6 +134,40 @@ static void hear_loss(struct gossip_group *group, const struct gossip_report *re
     }
 }
 
+static void note_computed(struct gossip *gossip, int64_t now_ms)
+{
+    gossip->averages++;
+    gossip->arrives_until_ms = now_ms + GOSSIP_ARRIVAL_MS;
+    gossip->phase = GOSSIP_ADOPTS;
+    gossip->offered = false;
+    for (size_t g = 0; g < gossip->count; g++) {
+        struct gossip_group *group = &gossip->group[g];
+        group->lacked = gossip->in_average[g] || group->lacked == 0 ? 0 : group->lacked - 1;
+    }
+}
+
+/* Of the average that is under way. */
+static void hear_average(struct gossip *gossip, size_t index, const struct gossip_report *report,
+                         int64_t now_ms)
+{
+    struct gossip_group *group = &gossip->group[index];
+    const bool computes = gossip->phase == GOSSIP_COMPUTES && index == gossip->averager;
+    group->gave = group->gave || report->average.copied;
+    if (gossip->phase == GOSSIP_ADOPTS && report->average.applied && !group->adopted) {
+        group->adopted = true;
+        group->last_mix_ms = gossip_adopts(gossip) ? now_ms : group->last_mix_ms;
+    }
+    /* Of an average that is not adopted, `applied` may mean that it has given its copy. */
+    if (computes && (report->computed || report->average.fetched ||
+                     (report->average.applied && gossip_adopts(gossip)))) {
+        note_computed(gossip, now_ms);
+    } else if (computes) {
+        gossip->failed = gossip->failed || report->average.failed;
+        gossip->lacks =
+            report->average.has_lacks ? (size_t)report->average.lacks : LEVELS_GROUPS_MAX;
+    }
+}
+
 void gossip_hear(struct gossip *gossip, size_t index, const struct gossip_report *report,
                  int64_t now_ms)
 {
@@ -149,19 +183,8 @@ void gossip_hear(struct gossip *gossip, size_t index, const struct gossip_report
     hear_pair(group, report, now_ms);
     hear_loss(group, report);
     gossip_hear_tests(gossip, index, report);
-    if (gossip->phase == GOSSIP_MIXES || !mix_xid_is(report->average.xid, gossip->average)) {
-        return;
-    }
-    group->gave = group->gave || report->average.copied;
-    group->adopted = group->adopted || (gossip->phase == GOSSIP_ADOPTS && report->average.applied);
-    /* Of an average that is not adopted, `applied` may mean that it has given its copy. */
-    const bool computed = report->computed || report->average.fetched ||
-                          (report->average.applied && gossip_adopts(gossip));
-    if (gossip->phase == GOSSIP_COMPUTES && index == gossip->averager && computed) {
-        gossip->averages++;
-        gossip->arrives_until_ms = now_ms + GOSSIP_ARRIVAL_MS;
-        gossip->phase = GOSSIP_ADOPTS;
-        gossip->offered = false;
+    if (gossip->phase != GOSSIP_MIXES && mix_xid_is(report->average.xid, gossip->average)) {
+        hear_average(gossip, index, report, now_ms);
     }
 }
 

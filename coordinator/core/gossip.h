@@ -4,8 +4,9 @@
  * own derivation (docs/adr/0145).
  *
  * A group has one open match of a pair at a time, and is matched only after a report has named the
- * one that it has open. An average goes through three phases. Its groups give a copy; one of them
- * computes the average of those that did; the others adopt it. Where averages are adopted, no pair
+ * one that it has open. An average goes through two phases. Its groups give a copy, and one of
+ * them fetches these and computes their average; the others adopt it. If it cannot get a copy,
+ * another one computes the average of those that gave theirs. Where averages are adopted, no pair
  * is matched meanwhile. If devices hold out samples, each group evaluates the average after that:
  * one that does not adopt it fetches it for that alone. No other average is begun meanwhile. */
 #ifndef COORDINATOR_CORE_GOSSIP_H
@@ -19,6 +20,7 @@
 #include "schema/mix.h"
 
 #define GOSSIP_ORDERS_MAX (4 * LEVELS_GROUPS_MAX)
+#define GOSSIP_LACKED_MAX 2 /* groups that could not get the copy of a group: it is the cause */
 
 struct gossip_rules {
     uint64_t seed;
@@ -30,7 +32,7 @@ struct gossip_rules {
     bool uniform;                /* all pairs meet equally often */
     bool adopts;                 /* groups adopt averages */
     bool tests;                  /* they evaluate averages on samples that their devices hold out */
-    int64_t average_every;       /* mixes of each group between two averages; async: at most */
+    int64_t average_every;       /* mixes of each group between two averages */
 };
 
 /* What a group says of its matches. */
@@ -46,6 +48,9 @@ struct gossip_report {
         bool tested;                         /* average: on the samples that its device holds out */
         bool has_loss; /* average: of its newest copy, once the group has evaluated it */
         double loss;   /* of the samples that all groups evaluate */
+        bool failed;   /* average: it expired, or was rejected */
+        bool has_lacks;
+        int64_t lacks; /* the group whose copy the averager needs, or could not get */
     } pair, average;
 };
 
@@ -58,10 +63,11 @@ struct gossip_group {
     struct mix_xid open;  /* counter 0: none */
     int64_t open_until_ms, last_mix_ms, mixes;
     bool asked, gave, tried, adopted; /* of the present average; tried: it was to compute it */
+    int lacked;                       /* GOSSIP_LACKED_MAX: averages do without its copy */
     bool tests, tested;               /* it is to evaluate it, and has done so */
 };
 
-enum gossip_phase { GOSSIP_MIXES, GOSSIP_GATHERS, GOSSIP_COMPUTES, GOSSIP_ADOPTS };
+enum gossip_phase { GOSSIP_MIXES, GOSSIP_COMPUTES, GOSSIP_ADOPTS };
 
 /* A match for a group. */
 struct gossip_order {
@@ -88,6 +94,8 @@ struct gossip {
     bool avoids; /* the group `avoided` computes an average only if no other one can */
     size_t avoided;
     bool in_average[LEVELS_GROUPS_MAX]; /* whose copies the present one has */
+    bool failed;                        /* the averager has given up */
+    size_t lacks;                       /* whose copy it needs; LEVELS_GROUPS_MAX: unknown */
     bool offered;                       /* the average to the groups that adopt it */
     int64_t phase_until_ms;
     bool stored;            /* the present average is */
@@ -129,15 +137,7 @@ static inline int64_t gossip_missed_periods(const struct gossip *gossip, size_t 
 }
 
 /* Return how many groups train. */
-static inline size_t gossip_present(const struct gossip *gossip)
-{
-    size_t present = 0;
-    for (size_t g = 0; g < gossip->count; g++) {
-        present += gossip->group[g].present;
-    }
-    return present;
-}
-
+size_t gossip_present(const struct gossip *gossip);
 void gossip_hear(struct gossip *gossip, size_t group, const struct gossip_report *report,
                  int64_t now_ms);
 /* A group knows this match. If none of the present life came after it, a life that this coordinator

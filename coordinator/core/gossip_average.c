@@ -1,9 +1,20 @@
-/* The phases of an average: its groups give a copy, one computes the average of those that did, the
- * others adopt it. */
+/* The phases of an average: its groups give a copy, one of them computes the average of those that
+ * did, the others adopt it. */
 #include <math.h>
 
 #include "base/assert.h"
 #include "coordinator/core/gossip_inside.h"
+
+#define CONNECTED 2 /* times the seconds of copies of the best connected group */
+
+size_t gossip_present(const struct gossip *gossip)
+{
+    size_t present = 0;
+    for (size_t g = 0; g < gossip->count; g++) {
+        present += gossip->group[g].present;
+    }
+    return present;
+}
 
 static void enter_phase(struct gossip *gossip, enum gossip_phase phase, double seconds,
                         int64_t now_ms)
@@ -22,18 +33,6 @@ static double longest_copy(const struct gossip *gossip, size_t group)
     return seconds;
 }
 
-/* Mixes of each group until the next average: 1, 2, 4, ... up to average_every. The first models of
- * a job come early. */
-static int64_t mixes_wanted(const struct gossip *gossip)
-{
-    const int64_t most = gossip->rules.average_every;
-    int64_t wanted = 1;
-    for (int64_t a = 0; a < gossip->averages && wanted < most; a++) {
-        wanted *= 2;
-    }
-    return wanted < most ? wanted : most;
-}
-
 /* async: the groups have mixed often enough, in the mean. */
 static bool has_mixed_enough(const struct gossip *gossip, size_t present)
 {
@@ -41,7 +40,7 @@ static bool has_mixed_enough(const struct gossip *gossip, size_t present)
     for (size_t g = 0; g < gossip->count; g++) {
         mixes += gossip->group[g].present ? gossip->group[g].mixes : 0;
     }
-    return mixes >= mixes_wanted(gossip) * (int64_t)present;
+    return mixes >= gossip->rules.average_every * (int64_t)present;
 }
 
 /* rounds: an average that is adopted takes the place of the pairs of a round, for those that wait;
@@ -69,101 +68,177 @@ static bool average_is_due(const struct gossip *gossip, int64_t now_ms)
                                 : has_mixed_enough(gossip, present);
 }
 
-/* Of a round that the average takes the place of, the late ones are left out. */
+/* ---- who gives a copy, and who computes ---- */
+
+/* Of a round that the average takes the place of, the late ones are left out. A group whose copy
+ * two others could not get is left out until an average without it is there. */
 static bool is_asked(const struct gossip *gossip, const struct gossip_group *group)
 {
     const bool waits = gossip->rules.rounds && gossip_adopts(gossip);
-    return group->present && group->heard && (!waits || group->wants);
-}
-
-static void gather(struct gossip *gossip, int64_t now_ms)
-{
-    if (!gossip_has_room(gossip, gossip->count)) {
-        return;
-    }
-    gossip->average = gossip_new_xid(gossip);
-    gossip->average_step = gossip->rate_step;
-    gossip->is_last = gossip->finishes;
-    gossip->stored = gossip->has_tests = false;
-    double seconds = 0;
-    for (size_t g = 0; g < gossip->count; g++) {
-        struct gossip_group *group = &gossip->group[g];
-        group->asked = is_asked(gossip, group);
-        group->gave = group->tried = group->adopted = false;
-        group->tests = group->tested = false;
-        group->mixes = 0;
-        seconds = group->asked ? fmax(seconds, longest_copy(gossip, g)) : seconds;
-    }
-    /* Until it is adopted the copy is needed: each phase has its own time. */
-    const int64_t until_ms = now_ms + 3 * gossip_patience_ms(seconds * (double)gossip->count);
-    for (size_t g = 0; g < gossip->count; g++) {
-        if (gossip->group[g].asked) {
-            gossip_add_alpha(gossip_add(gossip, g, gossip->average, MIX_AVERAGE, until_ms),
-                             gossip_adopts(gossip) ? 1 : 0);
-        }
-    }
-    gossip_begin_round(gossip, now_ms);
-    gossip->rounds = 0;
-    enter_phase(gossip, GOSSIP_GATHERS, seconds, now_ms);
+    return group->present && group->heard && group->lacked < GOSSIP_LACKED_MAX &&
+           (!waits || group->wants);
 }
 
 static bool contributes(const struct gossip_group *group)
 {
-    return group->present && group->asked && group->gave;
+    return group->present && group->asked && group->gave && group->lacked < GOSSIP_LACKED_MAX;
 }
 
-static bool may_compute(const struct gossip *gossip, size_t g)
+/* Seconds in which a group gets the copies of the members, one after the other. */
+static double seconds_of_copies(const struct gossip *gossip, size_t group, const bool *member)
 {
-    return contributes(&gossip->group[g]) && !gossip->group[g].tried;
-}
-
-/* The best connected one, then the fastest, and the avoided one at last; count: none is left. */
-static size_t choose_averager(const struct gossip *gossip)
-{
-    size_t best = gossip->count;
-    double least = INFINITY;
+    double seconds = 0;
     for (size_t g = 0; g < gossip->count; g++) {
-        const struct gossip_group *group = &gossip->group[g];
-        const bool last_resort = gossip->avoids && gossip->avoided == g;
-        double sum = 0;
-        for (size_t other = 0; other < gossip->count; other++) {
-            sum += other != g && contributes(&gossip->group[other]) ? gossip->seconds[g][other] : 0;
-        }
-        const bool may = may_compute(gossip, g) && !last_resort;
-        const bool better = sum < least || (sum <= least && best < gossip->count &&
-                                            group->speed > gossip->group[best].speed);
-        best = may && better ? g : best;
-        least = best == g ? sum : least;
+        seconds += g != group && member[g] ? gossip->seconds[group][g] : 0;
     }
-    const bool avoided = best == gossip->count && gossip->avoids &&
-                         gossip->avoided < gossip->count && may_compute(gossip, gossip->avoided);
-    return avoided ? gossip->avoided : best;
+    return seconds;
 }
 
-static void compute(struct gossip *gossip, int64_t now_ms)
+static bool may_average(const struct gossip *gossip, size_t group, const bool *member)
 {
-    const size_t averager = choose_averager(gossip);
-    if (averager == gossip->count) {
-        gossip->phase = GOSSIP_MIXES; /* nobody can: it is abandoned */
-        return;
+    return member[group] && !gossip->group[group].tried;
+}
+
+/* The fastest one of the members that are connected at least half as well as the best, and the
+ * avoided one at last; count: none is left. */
+static size_t choose_averager(const struct gossip *gossip, const bool *member)
+{
+    const size_t avoided = gossip->avoids ? gossip->avoided : gossip->count;
+    double least = INFINITY;
+    size_t best = gossip->count;
+    for (size_t g = 0; g < gossip->count; g++) {
+        if (g != avoided && may_average(gossip, g, member)) {
+            least = fmin(least, seconds_of_copies(gossip, g, member));
+        }
     }
-    if (!gossip_has_room(gossip, 1)) {
-        return;
+    for (size_t g = 0; g < gossip->count; g++) {
+        const bool may = g != avoided && may_average(gossip, g, member) &&
+                         seconds_of_copies(gossip, g, member) <= CONNECTED * least;
+        const bool better =
+            best == gossip->count || gossip->group[g].speed > gossip->group[best].speed;
+        best = may && better ? g : best;
     }
-    const double seconds = longest_copy(gossip, averager) * (double)gossip->count;
-    struct mix_match *match = gossip_add(gossip, averager, gossip->average, MIX_AVERAGE,
-                                         now_ms + 2 * gossip_patience_ms(seconds));
+    const bool last_resort =
+        best == gossip->count && avoided < gossip->count && may_average(gossip, avoided, member);
+    return last_resort ? avoided : best;
+}
+
+static void find_contributors(const struct gossip *gossip, bool *member)
+{
+    for (size_t g = 0; g < gossip->count; g++) {
+        member[g] = contributes(&gossip->group[g]);
+    }
+}
+
+/* Let a group compute the average of the members, for which there is room. */
+static void order_sum(struct gossip *gossip, size_t averager, const bool *member,
+                      int64_t deadline_ms)
+{
+    struct mix_match *match =
+        gossip_add(gossip, averager, gossip->average, MIX_AVERAGE, deadline_ms);
     match->averages = true;
     gossip_add_alpha(match, gossip_adopts(gossip) ? 1 : 0);
     for (size_t g = 0; g < gossip->count; g++) {
-        gossip->in_average[g] = contributes(&gossip->group[g]);
-        if (gossip->in_average[g]) {
+        gossip->in_average[g] = member[g];
+        if (member[g]) {
             gossip_add_peer(gossip, match, g);
         }
     }
     gossip->averager = averager;
+    gossip->failed = false;
+    gossip->lacks = LEVELS_GROUPS_MAX;
     gossip->group[averager].tried = true;
-    enter_phase(gossip, GOSSIP_COMPUTES, seconds, now_ms);
+}
+
+/* ---- the phases ---- */
+
+/* All give a copy, and one of them fetches those of the others as soon as they are there. */
+static void begin(struct gossip *gossip, int64_t now_ms)
+{
+    bool member[LEVELS_GROUPS_MAX];
+    double seconds = 0;
+    if (!gossip_has_room(gossip, gossip->count)) {
+        return;
+    }
+    gossip->is_last = gossip->finishes;
+    for (size_t g = 0; g < gossip->count; g++) {
+        struct gossip_group *group = &gossip->group[g];
+        member[g] = group->asked = is_asked(gossip, group);
+        group->gave = group->tried = group->adopted = false;
+        group->tests = group->tested = false;
+        seconds = member[g] ? fmax(seconds, longest_copy(gossip, g)) : seconds;
+    }
+    const size_t averager = choose_averager(gossip, member);
+    if (averager == gossip->count) {
+        return;
+    }
+    gossip->average = gossip_new_xid(gossip);
+    gossip->average_step = gossip->rate_step;
+    gossip->stored = gossip->has_tests = false;
+    /* Until it is adopted the copy is needed: for three times the time of this phase. */
+    const double all = seconds * (double)gossip->count;
+    const int64_t until_ms = now_ms + 3 * gossip_patience_ms(all);
+    for (size_t g = 0; g < gossip->count; g++) {
+        gossip->group[g].mixes = 0;
+        if (member[g] && g != averager) {
+            gossip_add_alpha(gossip_add(gossip, g, gossip->average, MIX_AVERAGE, until_ms),
+                             gossip_adopts(gossip) ? 1 : 0);
+        }
+    }
+    order_sum(gossip, averager, member, until_ms);
+    gossip_begin_round(gossip, now_ms);
+    gossip->rounds = 0;
+    enter_phase(gossip, GOSSIP_COMPUTES, all, now_ms);
+}
+
+/* A group of the average has gone, or begun again, without having given its copy. */
+static bool lost_member(const struct gossip *gossip)
+{
+    bool lost = false;
+    for (size_t g = 0; g < gossip->count; g++) {
+        const struct gossip_group *group = &gossip->group[g];
+        lost = lost || (gossip->in_average[g] && !group->gave && !(group->present && group->asked));
+    }
+    return lost;
+}
+
+/* The averager has given up, or takes too long. The copy that it could not get may be the cause, or
+ * the averager itself: that will show when others try. */
+static void blame(struct gossip *gossip)
+{
+    const size_t lacks = gossip->lacks;
+    if (lacks < gossip->count && lacks != gossip->averager && gossip->in_average[lacks]) {
+        gossip->group[lacks].lacked++;
+    }
+}
+
+/* Another group computes the average of those that gave their copy. */
+static void compute_again(struct gossip *gossip, int64_t now_ms)
+{
+    bool member[LEVELS_GROUPS_MAX];
+    find_contributors(gossip, member);
+    const size_t averager = choose_averager(gossip, member);
+    if (averager == gossip->count) {
+        gossip->phase = GOSSIP_MIXES; /* nobody can: it is abandoned */
+        return;
+    }
+    if (gossip_has_room(gossip, 1)) {
+        const double seconds = longest_copy(gossip, averager) * (double)gossip->count;
+        order_sum(gossip, averager, member, now_ms + 2 * gossip_patience_ms(seconds));
+        enter_phase(gossip, GOSSIP_COMPUTES, seconds, now_ms);
+    }
+}
+
+static void watch_averager(struct gossip *gossip, int64_t now_ms)
+{
+    const bool gone = !gossip->group[gossip->averager].tried; /* it was lost, or began again */
+    const bool fails = gossip->failed || now_ms >= gossip->phase_until_ms;
+    if (fails && !gone) {
+        blame(gossip);
+    }
+    if (fails || gone || lost_member(gossip)) {
+        compute_again(gossip, now_ms);
+    }
 }
 
 /* Late groups adopt it, too. A group that does not adopt it may fetch it to evaluate it. */
@@ -196,12 +271,12 @@ static void offer(struct gossip *gossip, int64_t now_ms)
     }
 }
 
-/* Every group that was asked, and is still there, has given its copy, or adopted the average. */
-static bool all_did(const struct gossip *gossip, bool adopt)
+/* Every group that was asked, and is still there, has adopted the average. */
+static bool all_adopted(const struct gossip *gossip)
 {
     for (size_t g = 0; g < gossip->count; g++) {
         const struct gossip_group *group = &gossip->group[g];
-        if (group->present && group->asked && !(adopt ? group->adopted : group->gave)) {
+        if (group->present && group->asked && !group->adopted) {
             return false;
         }
     }
@@ -214,26 +289,17 @@ void gossip_average(struct gossip *gossip, int64_t now_ms)
     switch (gossip->phase) {
     case GOSSIP_MIXES:
         if (average_is_due(gossip, now_ms)) {
-            gather(gossip, now_ms);
+            begin(gossip, now_ms);
         }
         break;
-    case GOSSIP_GATHERS:
-        if (over || all_did(gossip, false)) {
-            compute(gossip, now_ms);
-        }
-        break;
-    case GOSSIP_COMPUTES:
-        if (over || !gossip->group[gossip->averager].tried) { /* it was lost, or began again */
-            compute(gossip, now_ms);
-        }
-        break;
+    case GOSSIP_COMPUTES: watch_averager(gossip, now_ms); break;
     case GOSSIP_ADOPTS:
         if (!gossip->offered) {
             offer(gossip, now_ms);
         } else if (gossip->is_last && gossip->stored) {
             break; /* the job ends when it is evaluated */
         } else if (over || (gossip->is_last ? !gossip->group[gossip->averager].tried
-                                            : all_did(gossip, true))) {
+                                            : all_adopted(gossip))) {
             gossip->phase = GOSSIP_MIXES;
         }
         break;
@@ -259,8 +325,10 @@ bool gossip_had_choice(const struct gossip *gossip)
 
 void gossip_refuse(struct gossip *gossip, int64_t now_ms)
 {
+    bool member[LEVELS_GROUPS_MAX];
+    find_contributors(gossip, member);
     gossip->arrives_until_ms = 0;
-    if (gossip->is_last && choose_averager(gossip) < gossip->count) {
+    if (gossip->is_last && choose_averager(gossip, member) < gossip->count) {
         gossip->phase = GOSSIP_COMPUTES;
         gossip->phase_until_ms = now_ms;
     }

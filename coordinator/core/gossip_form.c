@@ -138,7 +138,8 @@ static int64_t window_of(const struct parent_slot *parent, const struct prospect
     }
     const int64_t steps =
         levels_steps(prospect->speed[group], levels_period(&prospect->problem), spec->batch);
-    const double window = (double)steps * (double)spec->gossip.average_every * (double)spec->batch;
+    const int64_t mixes = gossip_average_every(&spec->gossip, prospect->problem.count);
+    const double window = (double)steps * (double)mixes * (double)spec->batch;
     return window < (double)samples ? (int64_t)window : 0;
 }
 

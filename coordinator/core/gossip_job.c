@@ -36,16 +36,17 @@ static void begin_work(const struct core *core, struct parent_slot *parent)
                                         : spec->gossip.weights == WEIGHTS_ACCURACY ? LEVELS_ACCURACY
                                                                                    : LEVELS_EQUAL;
     parent->parent.gossip.life = next_life(core, parent->parent.gossip.life);
-    const struct gossip_rules rules = {.seed = (uint64_t)spec->seed,
-                                       .life = parent->parent.gossip.life,
-                                       .batch = spec->batch,
-                                       .rounds = spec->gossip.schedule == SCHEDULE_ROUNDS,
-                                       .level = spec->gossip.level,
-                                       .weights = weights,
-                                       .uniform = spec->gossip.pairs == PAIRS_UNIFORM,
-                                       .adopts = spec->gossip.adopt,
-                                       .tests = spec->test_local.holdout > 0,
-                                       .average_every = spec->gossip.average_every};
+    const struct gossip_rules rules = {
+        .seed = (uint64_t)spec->seed,
+        .life = parent->parent.gossip.life,
+        .batch = spec->batch,
+        .rounds = spec->gossip.schedule == SCHEDULE_ROUNDS,
+        .level = spec->gossip.level,
+        .weights = weights,
+        .uniform = spec->gossip.pairs == PAIRS_UNIFORM,
+        .adopts = spec->gossip.adopt,
+        .tests = spec->test_local.holdout > 0,
+        .average_every = gossip_average_every(&spec->gossip, parent->parent.gossip.member_count)};
     gossip_init(&parent->mixes.gossip, &rules);
     gossip_vary_author(parent);
     parent->mixes.begun = true;
@@ -301,6 +302,10 @@ static struct gossip_report report_of(const struct gossip *gossip, const struct 
     out.average.has_loss = report->has_loss;
     out.average.loss = report->loss;
     out.average.applied = report->average.state == MIX_APPLIED;
+    out.average.failed =
+        report->average.state == MIX_EXPIRED || report->average.state == MIX_REJECTED;
+    out.average.has_lacks = report->has_lacks;
+    out.average.lacks = report->lacks;
     return out;
 }
 

@@ -1071,6 +1071,7 @@ class MixReport(TypedDict):
     loss: NotRequired[float | None]
     distance: NotRequired[float | None]
     held_out: NotRequired[MixTests | None]
+    lacks: NotRequired[int]
     records: NotRequired[list[MixRecord]]
 
 
@@ -1401,7 +1402,7 @@ class Gossip(TypedDict):
     weights: NotRequired[Literal["equal", "accuracy"]]
     critical: NotRequired[float]
     average_by: NotRequired[Literal["groups", "samples"] | None]
-    average_every: NotRequired[int]
+    average_every: NotRequired[int | None]
     adopt: NotRequired[bool]
     target_accuracy: NotRequired[float | None]
 

@@ -29,7 +29,7 @@ bool mix_is_finite(size_t count, const float *x)
 {
     bool finite = true;
     for (size_t i = 0; i < count; i++) {
-        finite &= isfinite(x[i]) != 0;
+        finite &= fabsf(x[i]) <= MIX_VALUE_MAX; /* not of NaN */
     }
     return finite;
 }

@@ -18,7 +18,8 @@ void mix_parameters(size_t count, double alpha, const float *own, const float *p
 /* Running statistics: r[i] = (1 - alpha) * r[i] + alpha * peer[i], with alpha and 1 - alpha rounded
  * to float32. The present value takes the place of the copy: a variance never becomes negative. */
 void mix_statistics(size_t count, double alpha, const float *peer, float *r);
-/* Return whether all are finite: no other copy is ever mixed. */
+#define MIX_VALUE_MAX 1e30F /* differences, and sums over all groups, stay finite */
+/* Return whether all are finite, and at most that large: no other copy is ever mixed. */
 bool mix_is_finite(size_t count, const float *x);
 /* Return the sum of the squares of x - y in double, in order; y may be NULL: of x. The distance of
  * a group from the mean is the root of one over the root of the other. */

@@ -1,5 +1,6 @@
 #include "tests/unit/agent_gossip/groups.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +9,12 @@
 #include "agent/runtime/thread.h"
 #include "base/clock.h"
 #include "base/rng.h"
+#include "libtrain/optim/mix.h"
 #include "tests/support/test.h"
 #include "tests/unit/agent/tiny.h"
 
 #define FILE_MAX_BYTES (1 << 20)
+#define RATE_STEPS 1000
 
 static const char boot[] = "boot_of_a_test";
 
@@ -366,4 +369,32 @@ void groups_wait_averages(struct groups *groups, size_t count)
     }
     assert_true(groups->averages >= count);
     (void)pthread_mutex_unlock(&groups->lock);
+}
+
+/* ---- what a mix does ---- */
+
+void group_move(const struct group *group, double alpha, const float *copy, const float *peer,
+                float *state)
+{
+    const size_t at = group->state.parameters;
+    mix_parameters(at, alpha, copy, peer, state);
+    mix_statistics(group->state.statistics, alpha, peer + at, state + at);
+}
+
+void group_expect(const struct group *group, const float *expected)
+{
+    float *state = group_copy(group);
+    assert_memory_equal(state, expected, group_floats(group) * sizeof(float));
+    free(state);
+}
+
+void groups_tell_step(struct assignment_run *run)
+{
+    run->job_spec.learning_rate = (struct learning_rate){
+        .type = LEARNING_RATE_CONSTANT, .value = 1, .gamma = 0.1, .warmup_steps = RATE_STEPS};
+}
+
+int64_t groups_rate_step(const struct mixer *mixer)
+{
+    return lround(mixer_rate(mixer) * RATE_STEPS);
 }

@@ -78,4 +78,12 @@ void group_wait(struct group *group, enum mixing_place place, int state);
 /* Wait until so many averages came. */
 void groups_wait_averages(struct groups *groups, size_t count);
 
+/* state += alpha (peer - copy), by the two rules. */
+void group_move(const struct group *group, double alpha, const float *copy, const float *peer,
+                float *state);
+void group_expect(const struct group *group, const float *expected);
+/* For groups_open_with: the learning rate tells the step that it is of. */
+void groups_tell_step(struct assignment_run *run);
+int64_t groups_rate_step(const struct mixer *mixer);
+
 #endif

@@ -12,6 +12,7 @@
 enum fault {
     NONE,
     NOT_FINITE,
+    TOO_LARGE,
     OTHER_GROUP,
     OTHER_GENERATION,
     MORE_PARAMETERS,
@@ -29,9 +30,22 @@ enum fault {
 };
 
 static const char *const names[FAULTS] = {
-    "none",    "not finite", "other group", "other generation", "more parameters",
-    "less",    "no note",    "no header",   "long header",      "too short",
-    "endless", "gone",       "stale",       "unknown route",    "too many records",
+    "none",
+    "not finite",
+    "huge",
+    "other group",
+    "other generation",
+    "more parameters",
+    "less",
+    "no note",
+    "no header",
+    "long header",
+    "too short",
+    "endless",
+    "gone",
+    "stale",
+    "unknown route",
+    "too many records",
 };
 
 static struct groups groups;
@@ -151,13 +165,48 @@ static int end_of(enum fault fault)
                                                                        : MIX_REJECTED;
 }
 
-static void nothing_but_a_copy_is_mixed(void **state)
+/* Of a match with the peer; AVERAGE: its copy is the only one beside the own. */
+static struct mix_order order_with(const struct serve *serve, const struct group *group, int kind,
+                                   int64_t counter)
 {
-    (void)state;
+    struct mix_order order = groups_order(kind, counter, 0.5);
+    if (kind == MIX_AVERAGE) {
+        order.averages = true;
+        order.source[0] =
+            (struct mix_source){.group = 0, .generation = GROUPS_GENERATION, .job_generation = 4};
+        order.source[0].job = group->run->job;
+        order.source[0].peer.device = group->device;
+        order.source_count = 1;
+    }
+    struct mix_source *source = &order.source[order.source_count++];
+    *source = (struct mix_source){.group = 1, .generation = GROUPS_GENERATION, .job_generation = 4};
+    (void)snprintf(source->job.text, ID_SIZE, "job_x");
+    (void)snprintf(source->peer.device.text, ID_SIZE, "dev_x");
+    (void)snprintf(source->peer.url, URL_SIZE, "%s", serve->url);
+    return order;
+}
+
+/* Nothing of it shows. */
+static void expect_untouched(struct group *group, const float *own, int kind)
+{
+    float *now = group_copy(group);
+    assert_memory_equal(now, own, group_floats(group) * sizeof(float));
+    struct heartbeat *report = group_report(group);
+    assert_int_equal(report->mix.mixes, 0);
+    assert_int_equal(report->mix.record_count, 0);
+    assert_int_equal(report->mix.has_lacks, kind == MIX_AVERAGE);
+    assert_int_equal(report->mix.lacks, kind == MIX_AVERAGE ? 1 : 0);
+    free(report);
+    free(now);
+}
+
+static void check_kind(int kind)
+{
+    const enum mixing_place place = kind == MIX_PAIR ? MIXING_PAIRS : MIXING_AVERAGES;
     struct serve serve;
     const struct http_server_config config = serve_config(routes, 1, NULL);
     serve_start(&serve, &config);
-    groups_open(&groups, 1);
+    groups_open(&groups, kind == MIX_PAIR ? 1 : 2);
     struct group *group = &groups.item[0];
     peer.parameters = group->state.parameters;
     peer.statistics = group->state.statistics;
@@ -169,40 +218,43 @@ static void nothing_but_a_copy_is_mixed(void **state)
         print_message("%s\n", names[fault]);
         (void)pthread_mutex_lock(&peer.lock);
         peer.fault = (enum fault)fault;
-        peer.data[group_floats(group) - 1] = fault == NOT_FINITE ? NAN : 1;
+        peer.data[group_floats(group) - 1] = fault == NOT_FINITE  ? NAN
+                                             : fault == TOO_LARGE ? 2e30F
+                                                                  : 1;
         make_header((enum fault)fault);
         (void)pthread_mutex_unlock(&peer.lock);
-        struct mix_order order = groups_order(MIX_PAIR, 1 + FAULTS - fault, 0.5);
-        order.source_count = 1;
-        order.source[0] =
-            (struct mix_source){.group = 1, .generation = GROUPS_GENERATION, .job_generation = 4};
-        (void)snprintf(order.source[0].job.text, ID_SIZE, "job_x");
-        (void)snprintf(order.source[0].peer.device.text, ID_SIZE, "dev_x");
-        (void)snprintf(order.source[0].peer.url, URL_SIZE, "%s", serve.url);
+        const struct mix_order order = order_with(&serve, group, kind, 1 + FAULTS - fault);
         group_take(group, &order);
         group_boundary(group, 2);
-        group_wait(group, MIXING_PAIRS, end_of((enum fault)fault));
+        group_wait(group, place, end_of((enum fault)fault));
         if (fault != NONE) {
             group_boundary(group, 3);
-            float *now = group_copy(group);
-            assert_memory_equal(now, own, group_floats(group) * sizeof(float));
-            struct heartbeat *report = group_report(group);
-            assert_int_equal(report->mix.mixes, 0);
-            assert_int_equal(report->mix.record_count, 0);
-            free(report);
-            free(now);
+            expect_untouched(group, own, kind);
         }
     }
     group_boundary(group, 4);
-    group_wait(group, MIXING_PAIRS, MIX_APPLIED);
+    group_wait(group, place, MIX_APPLIED);
     struct heartbeat *report = group_report(group);
-    assert_int_equal(report->mix.record_count, 3); /* two that travelled along */
+    /* Two that travelled along; of the average, and of its adoption. */
+    assert_int_equal(report->mix.record_count, kind == MIX_PAIR ? 3 : 4);
     free(report);
     groups_close(&groups);
     serve_stop(&serve);
     free(own);
     free(peer.data);
     buf_done(&peer.header);
+}
+
+static void nothing_but_a_copy_is_mixed(void **state)
+{
+    (void)state;
+    check_kind(MIX_PAIR);
+}
+
+static void nothing_but_a_copy_is_averaged(void **state)
+{
+    (void)state;
+    check_kind(MIX_AVERAGE);
 }
 
 /* ---- requests ---- */
@@ -276,6 +328,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_but_a_copy_is_mixed),
+        cmocka_unit_test(nothing_but_a_copy_is_averaged),
         cmocka_unit_test(requests_that_are_not_of_the_protocol_are_refused),
         cmocka_unit_test(a_parked_request_ends_with_its_group),
     };
