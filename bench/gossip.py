@@ -197,6 +197,24 @@ def print_summary(found):
             lambda v: v >= results.PREDICTED_MIN,
             "at least 0.8",
         ),
+        (
+            "async, variation of periods",
+            found["period_cv"],
+            lambda v: v <= results.PERIOD_CV_MAX,
+            f"at most 0.15; baseline {number(found['baseline_period_cv'], 2)}",
+        ),
+        (
+            "async_killed, time over async, the worst",
+            found["killed_time"],
+            lambda v: v <= results.KILLED_TIME_MAX,
+            "at most 1.5",
+        ),
+        (
+            "  points below async, the worst",
+            found["killed_points"],
+            lambda v: v <= results.KILLED_POINTS_MAX,
+            "at most 1.0",
+        ),
     ):
         say(f"  {text}: {goal_of(value, value is not None and met(value), goal)}")
     for setting in found["settings"]:

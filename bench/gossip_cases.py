@@ -68,6 +68,7 @@ VARIANTS = {
 }
 PAIR = ("plain_rounds", "async")  # with all seeds
 OTHERS = ("plain_rounds_sized", "fedavg_sized", "single", "parameter_server", "levelled_rounds")
+OTHERS += ("pipeline",)
 FURTHER = tuple(name for name in VARIANTS if name not in (*PAIR, *OTHERS))
 
 

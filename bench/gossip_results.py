@@ -18,9 +18,11 @@ GAIN, GAIN_VERSIONS = 0.002, 10  # a run that gains less in so many versions has
 SPEED_UP = 2.70  # the source's
 LOSS_MAX, SETTING_LOSS_MAX = 0.78, 2.0
 PREDICTED_MIN = 0.8
+PERIOD_CV_MAX = 0.15
+KILLED_TIME_MAX, KILLED_POINTS_MAX = 1.5, 1.0  # of a run that loses its fastest device
 EPSILON = 1e-9
 
-BASELINE, GOSSIP = "plain_rounds", "async"
+BASELINE, GOSSIP, KILLED = "plain_rounds", "async", "async_killed"
 COMPARED = ("plain_rounds_sized", "fedavg_sized", "single", "parameter_server")
 # What a dry run compares, and the variants that are it.
 WAYS = {"gossip": GOSSIP, "pipeline": "pipeline", "single": "single"}
@@ -293,7 +295,8 @@ def setting_of(rows):
     """
     speed_ups = {variant: mean_speed_up(some) for (variant,), some in by(rows, "variant").items()}
     ways = {way: speed_ups.get(variant) for way, variant in WAYS.items()}
-    predicted = next((row["predicted"] for row in rows if row["predicted"]), None)
+    asked = [row["predicted"] for row in rows if row["variant"] == GOSSIP and row["predicted"]]
+    predicted = asked[0] if asked else None
     fastest = max(ways, key=ways.get) if None not in ways.values() else None
     return {
         "data": rows[0]["data"],
@@ -305,6 +308,20 @@ def setting_of(rows):
         "fastest_way": fastest,
         "named": predicted == fastest if predicted and fastest else None,
     }
+
+
+def killed(rows):
+    """What a run lost whose fastest device died: its time over that of the same run undisturbed,
+    and the points of its last models, each the worst of all settings; None: not measured.
+    """
+    times, points = [], []
+    for some in by(rows, "data", "split", "seed").values():
+        pair = {row["variant"]: row for row in some}
+        if KILLED in pair and GOSSIP in pair:
+            whole, part = pair[GOSSIP], pair[KILLED]
+            times.append(whole["speed_up"] / part["speed_up"])
+            points.append(100 * (whole["accuracy"] - part["accuracy"]))
+    return max(times, default=None), max(points, default=None)
 
 
 def summary(rows):
@@ -319,6 +336,7 @@ def summary(rows):
     settings = [setting_of(some) for some in by(rows, "data", "split").values()]
     named = [setting["named"] for setting in settings if setting["named"] is not None]
     losses = [setting["loss_points"] for setting in settings if setting["loss_points"] is not None]
+    killed_time, killed_points = killed(rows)
     return {
         "speed_up": mean_speed_up(of_gossip),
         "loss_points": mean_of(of_gossip, "loss_points"),
@@ -327,5 +345,9 @@ def summary(rows):
         "levelled_speed_up": mean_speed_up(levelled),
         "levelled_loss_points": mean_of(levelled, "loss_points"),
         "named": statistics.mean(named) if named else None,
+        "period_cv": mean_of(of_gossip, "period_cv"),
+        "baseline_period_cv": mean_of(by(rows, "variant").get((BASELINE,), []), "period_cv"),
+        "killed_time": killed_time,
+        "killed_points": killed_points,
         "settings": settings,
     }

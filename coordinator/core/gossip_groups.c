@@ -130,6 +130,7 @@ static void begin_incarnation(struct core *core, struct parent_slot *parent, siz
     }
     member->incarnation = incarnation;
     member->rate_step = record.rate_step;
+    groups_take_class(parent, &job->job);
     groups_changed(parent);
     gossip_record(core, parent, &record);
 }

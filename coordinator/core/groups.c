@@ -240,6 +240,19 @@ void groups_end(struct core *core, struct parent_slot *parent, int state, const 
     groups_changed(parent);
 }
 
+void groups_take_class(struct parent_slot *parent, const struct job *job)
+{
+    struct job *shown = &parent->job;
+    if (shown->numeric_class[0] == '\0') {
+        memcpy(shown->numeric_class, job->numeric_class, sizeof(shown->numeric_class));
+    } else if (strcmp(shown->numeric_class, job->numeric_class) != 0) {
+        text_set(shown->numeric_class, sizeof(shown->numeric_class), "mixed");
+        shown->exact = false;
+    }
+    shown->exact = shown->exact && job->exact;
+    parent->work.job_changed = true;
+}
+
 /* The state that a parent shows is that of the part which is furthest. */
 static int further(int a, int b)
 {

@@ -72,6 +72,9 @@ void groups_cancel(struct core *core, struct parent_part *part, const char *reas
 /* End the parent, and with it the parts that train. */
 void groups_end(struct core *core, struct parent_slot *parent, int state, const char *reason,
                 const char *message);
+/* The class of a part becomes the parent's. Parts of different numeric classes do not make what any
+ * one device would make. */
+void groups_take_class(struct parent_slot *parent, const struct job *job);
 /* Set the state of the parent by those of its parts. */
 void groups_show(struct core *core, struct parent_slot *parent);
 /* Note that the row of the parts has changed. */

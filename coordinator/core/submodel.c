@@ -168,25 +168,11 @@ static void leave_harvest(struct core *core, struct parent_slot *parent)
 
 /* ---- parts that have ended ---- */
 
-/* Parts of different numeric classes do not make one that any single device would make. */
-static void take_class(struct parent_slot *parent, const struct job *job)
-{
-    struct job *shown = &parent->job;
-    if (shown->numeric_class[0] == '\0') {
-        memcpy(shown->numeric_class, job->numeric_class, sizeof(shown->numeric_class));
-    } else if (strcmp(shown->numeric_class, job->numeric_class) != 0) {
-        text_set(shown->numeric_class, sizeof(shown->numeric_class), "mixed");
-        shown->exact = false;
-    }
-    shown->exact = shown->exact && job->exact;
-    parent->work.job_changed = true;
-}
-
 static void take_model(struct core *core, struct parent_slot *parent, struct parent_part *part,
                        const struct job *job)
 {
     ASSERT(id_equal(core->checkpoint.id.text, job->checkpoint.text));
-    take_class(parent, job);
+    groups_take_class(parent, job);
     if (job->part == JOB_STEM) {
         submodel_repeats_new_stem(parent, core->checkpoint.sha256);
     }

@@ -124,8 +124,10 @@ class FakeAgent:
         labels=None,
         slower=1,
         data=None,
+        numeric_class=None,
     ):
         self.api, self.name, self.boot, self.memory = api, name, boot, memory
+        self.numeric_class = numeric_class
         self.protocol, self.labels = 6 if data else protocol, labels
         self.slower, self.data = slower, data
         self.id, self.revision, self.step, self.highest = None, 0, 0, 0
@@ -149,6 +151,8 @@ class FakeAgent:
             body["probe"]["memory_bytes_per_second"] /= self.slower
         if self.labels:
             body["labels"] = self.labels
+        if self.numeric_class:
+            body["numeric_class"] = self.numeric_class
         if self.data:
             body["data"] = self.data
         if self.protocol < 2:

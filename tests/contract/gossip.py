@@ -353,6 +353,21 @@ def test_a_device_without_memory_for_the_model_gets_no_share():
         must(devices == {large.id, other.id}, f"{groups}")
 
 
+def test_groups_of_other_numeric_classes_make_no_exact_model():
+    for classes, shown in ((("one", "one"), "one"), (("one", "other"), "mixed")):
+        with Api() as api:
+            agents = [
+                FakeAgent(api, f"agent{index}", protocol=6, numeric_class=name)
+                for index, name in enumerate(classes)
+            ]
+            job = api.submit(GOSSIP)
+            for agent in agents * 3:
+                agent.act(train_to=1)
+            seen = api.job(job)
+            must(seen["numeric_class"] == shown, f"{seen['numeric_class']}, not {shown}")
+            must(seen["exact"] == (shown != "mixed"), f"exact: {seen['exact']} with {classes}")
+
+
 def gossip_numbers(api):
     names = ("groups", "matches_total", "mixes_applied_total", "mixes_expired_total")
     names += ("mixes_rejected_total", "averages_total", "records_refused_total")

@@ -29,6 +29,7 @@ EPOCHS_OF_A_MINUTE = 160
 KILL_AT_SYNC = BIN.parent / "tests/kill_at_sync.so"
 COMMITS_KILLED = 40
 KEEP_FREE = ("--min-free", 4 << 20)
+SUCCESSOR_SECONDS = 2  # after the lease
 GAP_STEPS, GAP_SECONDS = 3, 0.2  # between two steps of a group that goes on
 
 
@@ -92,13 +93,25 @@ def successors(fleet, job):
     return {start["own"]["group"] for start in again}
 
 
+def losses_of(fleet, job):
+    """(cause, device) of the devices that the job's incidents name."""
+    incidents = fleet.get(f"/v1/jobs/{job['id']}/incidents")["items"]
+    return [(one["cause"], device["id"]) for one in incidents for device in one["devices"]]
+
+
 def test_a_lost_device_leaves_no_gap_in_the_training_of_the_others():
     with gossip_fleet(GROUPS + 1, lease_ms=LEASE_MS) as fleet:
         job, spec = training(fleet)
-        parts = parts_of(fleet, job)
+        parts, lost = parts_of(fleet, job), group_views(fleet, job)[0]["mixes"]["device"]
+        killed = time.monotonic()
         kill_groups(fleet, job, [0])
+        wait_for(lambda: successors(fleet, job), "no successor", LEASE_MS / 1000 + 10)
+        seconds = time.monotonic() - killed
+        must(seconds <= LEASE_MS / 1000 + SUCCESSOR_SECONDS, f"a successor after {seconds:.1f} s")
         finish(fleet, job, spec)
         must(successors(fleet, job) == {0}, f"{successors(fleet, job)}")
+        losses = losses_of(fleet, job)
+        must(losses == [("device_lost", lost)], f"{losses}")
         check_no_gaps(fleet, parts[1:])
 
 

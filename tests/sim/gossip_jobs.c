@@ -8,6 +8,7 @@
 
 #define BATCH 8 /* of users_mix */
 #define ROUNDS_STEPS 120
+#define SPOILS 601
 #define SALT 0x676f7373 /* of numbers of no draw: what else a seed does stays the same */
 
 static uint64_t bits_of(uint64_t seed, int64_t number)
@@ -23,6 +24,12 @@ bool gossip_seed(const struct world *world)
 bool gossip_job_is(const struct world *world, const struct user_job *job)
 {
     return gossip_seed(world) && (world->seed < MIXED_FROM || job == &world->users->job[0]);
+}
+
+/* One device alone stays at last. */
+static bool leaves_one(const struct world *world)
+{
+    return bits_of(world->seed, 3) % 6 == 0;
 }
 
 /* Every second world draws jobs in rounds as well. The number leaves the worlds of seeds.txt that
@@ -104,6 +111,13 @@ void gossip_job_draw(const struct world *world, struct user_job *job)
     }
 }
 
+bool gossip_spoils(const struct world *world, const struct agent *agent)
+{
+    const uint64_t bits = bits_of(world->seed, SPOILS);
+    return gossip_seed(world) && bits % 6 == 0 && !leaves_one(world) &&
+           world->agent[bits / 64 % world->agent_count] == agent;
+}
+
 size_t gossip_devices_left(const struct world *world)
 {
     const struct rows *rows = &world->coordinator->rows;
@@ -118,7 +132,7 @@ size_t gossip_devices_left(const struct world *world)
         bound = bound || world->users->job[i].spec.train_local.name[0] != '\0';
     }
     return !begun                                     ? world->agent_count
-           : bits % 6 == 0 && !bound                  ? 1
+           : leaves_one(world) && !bound              ? 1
            : draws_rounds(world) && bits / 64 % 3 > 0 ? world->agent_count - 1
                                                       : world->agent_count;
 }

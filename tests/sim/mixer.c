@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "tests/sim/check_gossip.h"
 #include "tests/sim/check_held_out.h"
+#include "tests/sim/gossip_jobs.h"
 #include "tests/sim/pipeline.h"
 #include "tests/sim/trace.h"
 
@@ -79,6 +80,10 @@ static void find_sum(struct world *world, struct run *run)
     struct mixer *mixer = mixer_of(run);
     const struct mixing_slot *slot = &mixer->mixing.slot[MIXING_AVERAGES];
     const struct mix_match *match = &slot->match;
+    if (slot->state == MIXING_COPIED && match->averages && gossip_spoils(world, run->agent)) {
+        mixing_abandon(&mixer->mixing, MIXING_AVERAGES);
+        return;
+    }
     if (slot->state != MIXING_FETCHED || !match->averages ||
         mix_xid_is(match->xid, mixer->averaged)) {
         return;
@@ -334,6 +339,10 @@ void mixer_report(struct mixer *mixer, const struct run *run, struct heartbeat *
                             .has_tests = has_tests(mixer)};
     if (mixer->tested.counter > 0 && mix_xid_is(mixer->tested, mixing->newest[MIXING_AVERAGES])) {
         report->tests = mixer->tests;
+    }
+    if (mixing_lacks(mixing) >= 0) {
+        report->has_lacks = true;
+        report->lacks = mixing_lacks(mixing);
     }
     for (size_t i = 0; i < mixing->record_count && i < MIX_REPORTED_MAX; i++) {
         report->record[report->record_count++] = mixing->record[i];

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "tests/sim/coordinator.h"
+#include "tests/sim/gossip_jobs.h"
 #include "tests/sim/mixer.h"
 #include "tests/sim/speeds.h"
 #include "tests/sim/trace.h"
@@ -51,11 +52,12 @@ static void take_copy(struct world *world, struct run *run, enum mixing_place pl
     struct mix_state *out = place == MIXING_PAIRS  ? &mixer->other
                             : slot->match.averages ? &mixer->peer[slot->fetched]
                                                    : &mixer->average;
+    const bool finite = call->peer.average || !gossip_spoils(world, agent_of(world, call->to));
     *out = answer->state;
     if (out == &mixer->average) {
         mixer->averaged = (struct mix_xid){0};
     }
-    mixing_fetched(&mixer->mixing, place, &answer->copy, true, answer->record,
+    mixing_fetched(&mixer->mixing, place, &answer->copy, finite, answer->record,
                    answer->record_count);
     TRACE(world, run->agent->actor,
           "has the copy of group %" PRId64 " with %zu records for %" PRId64 "-%" PRId64,

@@ -121,6 +121,19 @@ EXCHANGE_MUTANTS = (  # of jobs with workers and servers
         "course->stop_version = course->version;",
     ),
     (
+        "commit only when all are done",
+        "agent/core/exchange_lead.c",
+        "        !holds && all_are_done(lead, server)) {",
+        "        !holds && (all_are_done(lead, server) || true)) {",
+    ),
+    (
+        "sums have the order of the tree",
+        "agent/core/exchange_server.c",
+        "        if (server->covers[add->left] == add->added.first &&\n"
+        "            server->covers[add->right] == add->added.end) {",
+        "        if (server->covers[add->right] == add->added.end) {",
+    ),
+    (
         "the newest claim of a buffer counts",
         "agent/core/exchange_arrivals.c",
         "if (arrivals->part[i] != claim) {\n            return false;",
@@ -210,6 +223,12 @@ MIX_MUTANTS = (  # of jobs whose groups mix
     ),
 )
 LOG_MUTANTS = (  # of the same jobs
+    (
+        "averages do without a copy that two groups could not get",
+        "coordinator/core/gossip_average.c",
+        "        gossip->group[lacks].lacked++;\n",
+        "",
+    ),
     (
         "no match is named twice, whatever is restored",
         "coordinator/core/gossip_job.c",

@@ -193,6 +193,21 @@ static void copies_for_an_average_come_in_any_order(void **state)
     check_average(1, 0, NULL, true);
 }
 
+static void a_group_whose_own_copy_is_not_finite_computes_no_average(void **state)
+{
+    (void)state;
+    groups_open(&groups, 2);
+    struct group *group = group_at(0);
+    group->state.parameter[3] = INFINITY;
+    order_sum(0, 2, NULL);
+    group_boundary(group, 5);
+    group_wait(group, MIXING_AVERAGES, MIX_EXPIRED);
+    struct heartbeat *report = group_report(group);
+    assert_int_equal(report->mix.record_count, 0);
+    free(report);
+    groups_close(&groups);
+}
+
 /* A group need not evaluate itself. */
 static void evaluate_never(struct assignment_run *run)
 {
@@ -308,6 +323,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_average_is_evaluated_stored_and_adopted),
         cmocka_unit_test(copies_for_an_average_come_in_any_order),
+        cmocka_unit_test(a_group_whose_own_copy_is_not_finite_computes_no_average),
         cmocka_unit_test(the_test_loss_of_an_average_is_that_of_its_state),
         cmocka_unit_test(a_copy_for_an_average_is_probed_on_samples_of_all_groups),
         cmocka_unit_test(an_average_is_sent_until_the_coordinator_has_it),

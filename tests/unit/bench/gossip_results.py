@@ -213,7 +213,8 @@ def test_the_summary_takes_geometric_means_and_judges_the_dry_run():
             row("async", 8.0, 2, "dirichlet", loss=3.0, predicted="gossip"),
             row("single", 2.0, 1, "dirichlet"),
             row("pipeline", 1.0, 1, "dirichlet"),
-            row("levelled_rounds", 9.0, 1, "dirichlet", loss=0.0),
+            row("levelled_rounds", 9.0, 1, "dirichlet", loss=0.0, predicted="single"),
+            {**row("async_killed", 4.0, 2, "dirichlet"), "accuracy": 0.8},
             row("async", 4.0, 1, loss=-1.0, predicted="gossip"),
             row("single", 5.0),
             row("pipeline", 1.0),
@@ -226,6 +227,10 @@ def test_the_summary_takes_geometric_means_and_judges_the_dry_run():
     same(found["over_best_dirichlet"], 2.0, "of 1 and 4")
     same(found["levelled_speed_up"], 9.0, "levelled rounds")
     same(found["named"], 0.5, "gossip is the fastest way of one of two settings")
+    same(found["period_cv"], 0.25, "of async alone")
+    must(found["baseline_period_cv"] is None, f"{found}")
+    same(found["killed_time"], 2.0, "8 over 4")
+    same(found["killed_points"], 1.0, "0.81 without the loss")
     best = {setting["split"]: setting["best"] for setting in found["settings"]}
     must(best == {"dirichlet": "levelled_rounds", "even": "single"}, f"{best}")
     empty = results.summary([row("single", 5.0)])
