@@ -11,7 +11,13 @@
 
 #define WEIGHT 0.1     /* of a new time of a layer in its average */
 #define LINK_KEEP 0.98 /* what older transfers count after each new one: about 50 count */
-#define TRIAL_STEPS 10 /* of each way that `auto` compares */
+/* Three measurements in a row that are half as long again as expected, or shorter by as much, are a
+ * change: those before it are forgotten by halves (docs/adr/0159). */
+#define FAR 1.5
+#define FAR_IN_A_ROW 3
+#define CHANGED_KEEP 0.5
+#define LINK_CHANGED 1.25 /* of a latency or a bandwidth: `auto` compares again */
+#define TRIAL_STEPS 10    /* of each way that `auto` compares */
 #define TRIAL_EVERY 500
 /* A server closes a connection on which a body makes no progress for 10 s (net/http_server.h). */
 #define STREAM_GAP_SECONDS 5.0
@@ -28,15 +34,23 @@ struct trial {
     int64_t measured[2];  /* and how many they are */
     double began_seconds; /* of the present step; 0: it is not measured */
 };
+
+/* How many measurements in a row were far from what was expected, all longer or all shorter. */
+struct drift {
+    bool longer;
+    int in_a_row;
+};
 _Static_assert(SEGMENTS_OPTIMAL < 2 && SEGMENTS_STREAM < 2, "index of the trial's seconds");
 
 struct transfers {
     struct transfers_config config;
-    double *bytes, *forward, *backward;               /* [layers] */
-    bool measured[2];                                 /* forward, backward: there is an average */
+    double *bytes, *forward, *backward; /* [layers] */
+    bool measured[2];                   /* backward, forward: there is an average */
+    struct drift pass_drift[2], link_drift[2][EXCHANGE_SERVERS_MAX];
     size_t *server;                                   /* [layers] */
     struct link_sums sums[2][EXCHANGE_SERVERS_MAX];   /* push, pull; guarded by the owner's lock */
-    struct link_speed speed[2][EXCHANGE_SERVERS_MAX]; /* the same when they were read */
+    struct link_speed speed[2][EXCHANGE_SERVERS_MAX]; /* the same when they were read, */
+    struct link_speed tried[2][EXCHANGE_SERVERS_MAX]; /* and when the trial was over */
     size_t *end[2];                                   /* [layers] the choice: push, pull */
     struct segments_scratch *scratch;
     struct trial trial;
@@ -93,12 +107,36 @@ void transfers_free(struct transfers **pointer)
 
 /* ---- measurements ---- */
 
+/* Return whether what is measured has changed. */
+static bool has_changed(struct drift *drift, double seconds, double expected)
+{
+    const bool longer = seconds > expected;
+    const bool far = longer ? seconds > FAR * expected : expected > FAR * seconds;
+    const bool goes_on = far && drift->in_a_row > 0 && drift->longer == longer;
+    drift->in_a_row = !far ? 0 : goes_on ? drift->in_a_row + 1 : 1;
+    drift->longer = longer;
+    return drift->in_a_row >= FAR_IN_A_ROW;
+}
+
+static double sum(const double *values, size_t count)
+{
+    double all = 0;
+    for (size_t i = 0; i < count; i++) {
+        all += values[i];
+    }
+    return all;
+}
+
 void transfers_note_pass(struct transfers *transfers, bool forward, const double *seconds,
                          double scale)
 {
+    const size_t layers = transfers->config.layers;
     double *average = forward ? transfers->forward : transfers->backward;
-    const double weight = transfers->measured[forward] ? WEIGHT : 1;
-    for (size_t l = 0; l < transfers->config.layers; l++) {
+    const bool changed = transfers->measured[forward] &&
+                         has_changed(&transfers->pass_drift[forward], scale * sum(seconds, layers),
+                                     sum(average, layers));
+    const double weight = !transfers->measured[forward] ? 1 : changed ? 1 - CHANGED_KEEP : WEIGHT;
+    for (size_t l = 0; l < layers; l++) {
         average[l] += weight * (seconds[l] * scale - average[l]);
     }
     transfers->measured[forward] = true;
@@ -118,11 +156,15 @@ void transfers_note_link(struct transfers *transfers, bool pull, size_t server, 
                                   .bytes = bytes,
                                   .bytes_squared = bytes * bytes,
                                   .bytes_seconds = bytes * (seconds > 0 ? seconds : 0)};
-    sums->count *= LINK_KEEP;
-    sums->seconds *= LINK_KEEP;
-    sums->bytes *= LINK_KEEP;
-    sums->bytes_squared *= LINK_KEEP;
-    sums->bytes_seconds *= LINK_KEEP;
+    const bool changed =
+        link_is_known(sums) && has_changed(&transfers->link_drift[pull][server], one.seconds,
+                                           link_transfer_seconds(link_estimate(sums), bytes));
+    const double keep = changed ? CHANGED_KEEP : LINK_KEEP;
+    sums->count *= keep;
+    sums->seconds *= keep;
+    sums->bytes *= keep;
+    sums->bytes_squared *= keep;
+    sums->bytes_seconds *= keep;
     link_add(sums, &one);
 }
 
@@ -133,9 +175,30 @@ static double mean(const struct trial *trial, enum segments_transfers way)
     return trial->measured[way] > 0 ? trial->seconds[way] / (double)trial->measured[way] : INFINITY;
 }
 
-/* The faster of optimal and stream, by the steps that were made with each. */
-static enum segments_transfers try_both(struct trial *trial)
+static bool differs(double a, double b)
 {
+    return a > LINK_CHANGED * b || b > LINK_CHANGED * a;
+}
+
+/* Any link is another one than when the trial was over. */
+static bool links_changed(const struct transfers *transfers)
+{
+    bool changed = false;
+    for (size_t pull = 0; pull < 2; pull++) {
+        for (size_t s = 0; s < transfers->config.servers; s++) {
+            const struct link_speed *now = &transfers->speed[pull][s];
+            const struct link_speed *then = &transfers->tried[pull][s];
+            changed = changed || differs(now->bytes_per_second, then->bytes_per_second) ||
+                      differs(now->latency_seconds, then->latency_seconds);
+        }
+    }
+    return changed;
+}
+
+/* The faster of optimal and stream, by the steps that were made with each. */
+static enum segments_transfers try_both(struct transfers *transfers)
+{
+    struct trial *trial = &transfers->trial;
     const double now = clock_now_seconds();
     const int64_t tried = 2 * TRIAL_STEPS;
     if (trial->step > 0 && trial->step <= tried && trial->began_seconds > 0) {
@@ -149,9 +212,10 @@ static enum segments_transfers try_both(struct trial *trial)
         trial->way = mean(trial, SEGMENTS_STREAM) < mean(trial, SEGMENTS_OPTIMAL)
                          ? SEGMENTS_STREAM
                          : SEGMENTS_OPTIMAL;
+        memcpy(transfers->tried, transfers->speed, sizeof(transfers->tried));
     }
     trial->step++;
-    if (trial->step == TRIAL_EVERY) {
+    if (trial->step == TRIAL_EVERY || (trial->step > tried + 1 && links_changed(transfers))) {
         *trial = (struct trial){.way = trial->way};
     }
     return trial->way;
@@ -247,7 +311,7 @@ static bool may_stream(const struct transfers *transfers)
 void transfers_choose(struct transfers *transfers, struct exchange_segments *out)
 {
     const enum segments_transfers way = transfers->config.transfers == TRANSFERS_AUTO
-                                            ? try_both(&transfers->trial)
+                                            ? try_both(transfers)
                                             : (enum segments_transfers)transfers->config.transfers;
     *out = (struct exchange_segments){.pull_end = transfers->end[1],
                                       .pulls = choose(transfers, way, true),

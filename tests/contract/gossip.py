@@ -395,7 +395,11 @@ def test_what_groups_report_is_in_metrics_and_in_the_view():
         must(api.number("paceline_gossip_mix_seconds_total") == 0.25, "no seconds")
         view = api.get(f"/v1/jobs/{job['id']}/groups")["groups"]
         mixed = view[runs[0]["mix"]["group"]]
-        must(mixed["mixes"]["mix_seconds"] == 0.25, f"{mixed}")
+        shown = mixed["mixes"]
+        must(shown["mix_seconds"] == 0.25 and shown["distance"] == 0.125, f"{mixed}")
+        must(shown["steps"] == 2 and shown["mixes"] == 1, f"{mixed}")
+        must(shown["device"] in {agent.id for agent in agents}, f"{mixed}")
+        must(shown["samples_per_second"] > 0 and not shown.get("missed_periods"), f"{mixed}")
         path = f"/v1/jobs/{mixed['part']['job']}/metrics?name=mix_seconds"
         wait_for(
             lambda: [metric["value"] for metric in api.get(path)["items"]] == [0.25],

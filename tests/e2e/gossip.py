@@ -51,30 +51,40 @@ def mixes_of(fleet, job):
     return [item["record"] for page in log_of(fleet, job) for item in page["items"]]
 
 
-def replayed_sha256(fleet, job, spec, pages):
-    """Of the model that the job's spec and its log determine."""
+def sha256_of(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def replay(fleet, job, spec, pages):
+    """The hashes of the model that the job's spec and its log determine, and of its averages."""
     groups = [
         fleet.get(f"/v1/jobs/{job['id']}/groups/{group['group']}/spec")
         for group in groups_of(fleet, job)["groups"]
     ]
     place = fleet.path / "replay"
-    place.mkdir(exist_ok=True)
+    averages = place / "averages"
+    averages.mkdir(parents=True)
     for name, value in (("job", spec), ("mixes", pages), ("groups", groups)):
         (place / f"{name}.json").write_text(json.dumps(value))
     arguments = ["replay", place / "job.json", "--mixes", place / "mixes.json"]
     arguments += ["--groups", place / "groups.json", "--output", place / "model.safetensors"]
+    arguments += ["--averages", averages]
     arguments += places({"fashion-train": FASHION["fashion-train"]})
     done = subprocess.run(
         [BIN / "paceline-agent", *arguments], capture_output=True, text=True, timeout=300
     )
     must(done.returncode == 0, f"replay: {done.stderr}")
-    return hashlib.sha256((place / "model.safetensors").read_bytes()).hexdigest()
+    return sha256_of(place / "model.safetensors"), set(map(sha256_of, averages.iterdir()))
 
 
 def check_replay(fleet, job, spec):
+    """Of the result, and of the averages that were kept."""
     expected = fleet.checkpoint_sha256(job)
-    replayed = replayed_sha256(fleet, job, spec, log_of(fleet, job))
-    must(replayed == expected, f"replayed {replayed}, not {expected}")
+    model, averages = replay(fleet, job, spec, log_of(fleet, job))
+    must(model == expected, f"replayed {model}, not {expected}")
+    for kept in groups_of(fleet, job)["averages"]:
+        sha256 = fleet.get(f"/v1/checkpoints/{kept['checkpoint']}")["sha256"]
+        must(sha256 in {model, *averages}, f"{kept} is not in the replay")
 
 
 def of_kind(records, kind):

@@ -9,9 +9,10 @@
 
 #define LAYERS 6
 
+static const double layer_bytes[LAYERS] = {4e3, 4e3, 8e5, 4e3, 4e6, 4e3};
+
 static struct transfers *make(int way, size_t own, size_t workers)
 {
-    static const double bytes[LAYERS] = {4e3, 4e3, 8e5, 4e3, 4e6, 4e3};
     const struct transfers_config config = {.transfers = way,
                                             .segment_bytes = 10000,
                                             .layers = LAYERS,
@@ -19,7 +20,7 @@ static struct transfers *make(int way, size_t own, size_t workers)
                                             .layer_end = {2, 2, LAYERS}, /* one keeps none */
                                             .own = own,
                                             .workers = workers,
-                                            .bytes = bytes};
+                                            .bytes = layer_bytes};
     struct transfers *transfers = NULL;
     struct err err = {0};
     assert_ok(transfers_new(&config, &transfers, &err), &err);
@@ -123,6 +124,116 @@ static void a_stream_makes_no_pauses_that_break_its_connection(void **state)
     transfers_free(&transfers);
 }
 
+/* ---- changes ---- */
+
+#define MANY 40
+
+/* What a device and its link to one server need. */
+struct times {
+    double slower, latency, rate;
+};
+
+static double many_bytes[MANY], many_seconds[2][MANY]; /* backward, forward */
+
+static struct transfers *make_many(void)
+{
+    const struct transfers_config config = {.transfers = SEGMENTS_OPTIMAL,
+                                            .layers = MANY,
+                                            .servers = 1,
+                                            .layer_end = {MANY},
+                                            .own = 1,
+                                            .workers = 2,
+                                            .bytes = many_bytes};
+    struct transfers *transfers = NULL;
+    struct err err = {0};
+    for (size_t l = 0; l < MANY; l++) {
+        many_bytes[l] = 2e3 * (double)(1 + 7 * l % 60);
+    }
+    assert_ok(transfers_new(&config, &transfers, &err), &err);
+    return transfers;
+}
+
+static void set_seconds(const struct times *times)
+{
+    for (size_t l = 0; l < MANY; l++) {
+        many_seconds[1][l] = times->slower * 1e-3 * (double)(1 + l % 3);
+        many_seconds[0][l] = 2 * many_seconds[1][l];
+    }
+}
+
+/* The passes and the transfers of a step. */
+static void make_step(struct transfers *transfers, const struct times *times)
+{
+    struct exchange_segments segments;
+    set_seconds(times);
+    transfers_read_links(transfers);
+    transfers_choose(transfers, &segments);
+    for (size_t pull = 0; pull < 2; pull++) {
+        const size_t *end = pull ? segments.pull_end : segments.push_end;
+        transfers_note_pass(transfers, pull, many_seconds[pull], 1);
+        for (size_t i = 0, l = 0; i < (pull ? segments.pulls : segments.pushes); i++) {
+            double bytes = 0;
+            for (; l < end[i]; l++) {
+                bytes += many_bytes[l];
+            }
+            transfers_note_link(transfers, pull, 0, bytes, times->latency + bytes / times->rate);
+        }
+    }
+}
+
+/* The seconds of what is chosen over the best ones: of pulls, or of pushes if that is more. */
+static double over_best(struct transfers *transfers, const struct times *times)
+{
+    static const size_t server[MANY] = {0};
+    const struct segments_link link = {.request_seconds = times->latency,
+                                       .bytes_per_second = times->rate};
+    struct segments_scratch *scratch = NULL;
+    struct exchange_segments segments;
+    struct err err = {0};
+    size_t best[MANY], count;
+    double worst = 1;
+    assert_ok(segments_scratch_new(MANY, &scratch, &err), &err);
+    set_seconds(times);
+    transfers_read_links(transfers);
+    transfers_choose(transfers, &segments);
+    for (size_t pull = 0; pull < 2; pull++) {
+        const struct segments_problem problem = {.count = MANY,
+                                                 .bytes = many_bytes,
+                                                 .seconds = many_seconds[pull],
+                                                 .server = server,
+                                                 .link = &link,
+                                                 .pull = pull,
+                                                 .first_request_seconds = times->latency / 2};
+        const double least = segments_solve(&problem, scratch, best, &count);
+        const double chosen = pull
+                                  ? segments_evaluate(&problem, segments.pull_end, segments.pulls)
+                                  : segments_evaluate(&problem, segments.push_end, segments.pushes);
+        worst = chosen / least > worst ? chosen / least : worst;
+    }
+    segments_scratch_free(&scratch);
+    return worst;
+}
+
+static void segments_follow_a_change_within_ten_steps(void **state)
+{
+    (void)state;
+    static const struct times all[] = {
+        {1, 1e-3, 12.5e6}, {3, 1e-3, 2.5e6}, {1, 1e-3, 12.5e6}, {1, 2e-2, 12.5e6}, {1, 1e-4, 125e6},
+    };
+    for (size_t from = 0; from < sizeof(all) / sizeof(all[0]); from++) {
+        for (size_t to = 0; to < sizeof(all) / sizeof(all[0]); to++) {
+            struct transfers *transfers = make_many();
+            for (int s = 0; s < 60; s++) {
+                make_step(transfers, s < 50 ? &all[from] : &all[to]);
+            }
+            const double over = over_best(transfers, &all[to]);
+            /* Large requests do not tell a latency from a bandwidth: there it takes longer. */
+            assert_true(over <= (from < 3 ? 1.05 : 1.15));
+            transfers_free(&transfers);
+        }
+    }
+}
+
 static void spin(double seconds)
 {
     for (const double began = clock_now_seconds(); clock_now_seconds() - began < seconds;) {
@@ -160,6 +271,22 @@ static void auto_takes_the_faster_way_and_compares_again(void **state)
     transfers_free(&transfers);
 }
 
+static void auto_compares_again_when_a_link_has_changed(void **state)
+{
+    (void)state;
+    struct transfers *transfers = make(TRANSFERS_AUTO, 3, 2);
+    struct exchange_segments segments;
+    measure(transfers);
+    assert_true(compare(transfers, 3e-3, 1e-4));
+    for (int i = 1; i <= 20; i++) {
+        transfers_note_link(transfers, true, 0, i * 1e5, 2e-3 + i * 1e-2);
+    }
+    check(transfers, &segments); /* the last step before the comparison */
+    assert_true(segments.streams);
+    assert_false(compare(transfers, 1e-4, 3e-3));
+    transfers_free(&transfers);
+}
+
 static void evaluations_do_not_count_for_a_way(void **state)
 {
     (void)state;
@@ -185,7 +312,9 @@ int main(void)
         cmocka_unit_test(each_way_covers_all_layers),
         cmocka_unit_test(the_window_leaves_room_at_a_server_for_all_workers),
         cmocka_unit_test(a_stream_makes_no_pauses_that_break_its_connection),
+        cmocka_unit_test(segments_follow_a_change_within_ten_steps),
         cmocka_unit_test(auto_takes_the_faster_way_and_compares_again),
+        cmocka_unit_test(auto_compares_again_when_a_link_has_changed),
         cmocka_unit_test(evaluations_do_not_count_for_a_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
