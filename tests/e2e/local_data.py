@@ -188,7 +188,7 @@ def check_held_out(fleet, job, group):
 def test_each_device_evaluates_averages_on_the_samples_that_it_holds_out():
     with LocalFleet() as fleet:
         fleet.own_all(3)
-        job = fleet.submit(holding_job())
+        job = fleet.submit(holding_job(epochs=12, options={"average_every": 1}))
         seen = fleet.wait(job, "succeeded")
         view = groups_of(fleet, job)
         last = view["averages"][-1]
@@ -310,7 +310,7 @@ def test_no_sample_leaves_its_device():
                 f"http://{tap.address}",
             )
         fleet.wait_for_devices(3)
-        job = fleet.submit(holding_job())
+        job = fleet.submit(holding_job(options={"average_every": 1}))
         fleet.wait(job, "succeeded")
         peers = sum(tap.size() for tap in taps[1:])
         must(center.size() > 1 << 19 and peers > 1 << 20, f"{center.size()} and {peers} bytes")
@@ -319,9 +319,10 @@ def test_no_sample_leaves_its_device():
                 must(not tap.holds(form), f"the canary went over connection {number} as {name}")
             must(not any(form in data for data in stored(fleet)), f"it is stored as {name}")
         must(len(watched) > 10, f"{len(watched)} samples are watched")
-        for sample in watched:
-            must(not any(tap.holds(sample) for tap in taps), "a sample was sent")
-            must(not any(sample in data for data in stored(fleet)), "a sample is stored")
+        files = stored(fleet)
+        for name, form in ((n, f) for sample in watched for n, f in forms_of(sample).items()):
+            must(not any(tap.holds(form) for tap in taps), f"a sample was sent as {name}")
+            must(not any(form in data for data in files), f"a sample is stored as {name}")
         # What is searched for is found where it leaks.
         host, port = center.address.rsplit(":", 1)
         leak = b"".join(forms_of(canary).values())
@@ -333,8 +334,10 @@ def test_no_sample_leaves_its_device():
             plain.sendall(leak)
             while plain.recv(1 << 16):
                 pass
+        (fleet.path / "coordinator" / "leak").write_bytes(leak)
         for name, form in forms_of(canary).items():
             must(center.holds(form), f"a leak as {name} is not found")
+            must(any(form in data for data in stored(fleet)), f"a stored {name} is not found")
         for tap in taps:
             tap.close()
 

@@ -193,6 +193,34 @@ static void copies_for_an_average_come_in_any_order(void **state)
     check_average(1, 0, NULL, true);
 }
 
+/* What was copied for the pair before the average is not applied after it. */
+static void a_pair_that_is_open_at_an_average_is_together_after_it(void **state)
+{
+    (void)state;
+    static const size_t first[] = {0};
+    groups_open(&groups, 2);
+    struct group *a = group_at(0), *b = group_at(1);
+    group_order(b, groups_order(MIX_PAIR, 4, 0.5), first, 1);
+    group_boundary(b, 4);
+    group_wait(b, MIXING_PAIRS, MIX_COPIED); /* the other group does not know it yet */
+    order_sum(0, 2, NULL);
+    group_order(b, groups_order(MIX_AVERAGE, 5, 1), NULL, 0);
+    group_boundary(a, 5);
+    group_boundary(b, 5);
+    group_wait(b, MIXING_PAIRS, MIX_EXPIRED);
+    group_wait(a, MIXING_AVERAGES, MIX_FETCHED);
+    group_boundary(a, 5);
+    group_order(b, groups_order(MIX_ADOPT, 5, 1), first, 1);
+    group_wait(b, MIXING_AVERAGES, MIX_FETCHED);
+    group_boundary(b, 5);
+    float *of_a = group_copy(a), *of_b = group_copy(b);
+    const double size = mix_squares(a->state.parameters, of_a, NULL);
+    assert_true(mix_squares(a->state.parameters, of_a, of_b) <= 1e-12 * size);
+    free(of_a);
+    free(of_b);
+    groups_close(&groups);
+}
+
 static void a_group_whose_own_copy_is_not_finite_computes_no_average(void **state)
 {
     (void)state;
@@ -323,6 +351,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_average_is_evaluated_stored_and_adopted),
         cmocka_unit_test(copies_for_an_average_come_in_any_order),
+        cmocka_unit_test(a_pair_that_is_open_at_an_average_is_together_after_it),
         cmocka_unit_test(a_group_whose_own_copy_is_not_finite_computes_no_average),
         cmocka_unit_test(the_test_loss_of_an_average_is_that_of_its_state),
         cmocka_unit_test(a_copy_for_an_average_is_probed_on_samples_of_all_groups),
