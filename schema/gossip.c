@@ -5,7 +5,7 @@
 
 /* Mixes between two averages. An average takes the longer the more groups there are. */
 #define USUAL_ROUNDS 4
-#define GROUPS_OF_A_MIX 4
+#define GROUPS_OF_A_MIX 3
 
 const char *const gossip_schedule_names[] = {
     [SCHEDULE_ASYNC] = "async", [SCHEDULE_ROUNDS] = "rounds", NULL};
@@ -59,7 +59,7 @@ static const struct field options_fields[] = {
                          "samples; null: `samples` with `dataset.train.local`, else `groups`."),
     MEMBER_INT(struct gossip_options, average_every, "average_every", FIELD_NULLABLE, 1, 10000,
                .about = "Mixes of each group between two averages; null: in `async` 1 for each "
-                        "four groups, at least 1; in `rounds` 4."),
+                        "three groups, at least 1; in `rounds` 4."),
     MEMBER_BOOL(struct gossip_options, adopt, "adopt", 0,
                 .about = "Groups move to each average; else it is only stored and evaluated."),
     MEMBER_DOUBLE(struct gossip_options, target_accuracy, "target_accuracy", FIELD_NULLABLE, 1e-6,
