@@ -169,7 +169,8 @@ static bool continues(const struct mixing_slot *slot, const struct mix_match *ma
 /* The group has no copy that it could adopt it with, and has not adopted it. */
 static bool is_late(const struct mixing_slot *slot, const struct mix_match *match)
 {
-    const bool waits = slot->state == MIXING_MATCHED || slot->state == MIXING_EXPIRED;
+    const bool waits = slot->state == MIXING_MATCHED || slot->state == MIXING_EXPIRED ||
+                       slot->state == MIXING_REJECTED; /* it could not compute it */
     return match->kind == MIX_ADOPT && mix_xid_is(slot->match.xid, match->xid) && waits &&
            slot->match.kind == MIX_AVERAGE;
 }

@@ -70,18 +70,22 @@ static bool average_is_due(const struct gossip *gossip, int64_t now_ms)
 
 /* ---- who gives a copy, and who computes ---- */
 
-/* Of a round that the average takes the place of, the late ones are left out. A group whose copy
- * two others could not get is left out until an average without it is there. */
+/* Of a round that the average takes the place of, the late ones are left out. */
 static bool is_asked(const struct gossip *gossip, const struct gossip_group *group)
 {
     const bool waits = gossip->rules.rounds && gossip_adopts(gossip);
-    return group->present && group->heard && group->lacked < GOSSIP_LACKED_MAX &&
-           (!waits || group->wants);
+    return group->present && group->heard && (!waits || group->wants);
+}
+
+/* A copy that two groups could not get is left out until an average without it is there. */
+static bool may_be_got(const struct gossip_group *group)
+{
+    return group->lacked < GOSSIP_LACKED_MAX;
 }
 
 static bool contributes(const struct gossip_group *group)
 {
-    return group->present && group->asked && group->gave && group->lacked < GOSSIP_LACKED_MAX;
+    return group->present && group->asked && group->gave && may_be_got(group);
 }
 
 /* Seconds in which a group gets the copies of the members, one after the other. */
@@ -152,23 +156,44 @@ static void order_sum(struct gossip *gossip, size_t averager, const bool *member
 
 /* ---- the phases ---- */
 
+/* Nobody is left: the links between the groups were the cause. */
+static void trust_all(struct gossip *gossip)
+{
+    for (size_t g = 0; g < gossip->count; g++) {
+        gossip->group[g].lacked = 0;
+    }
+}
+
+/* Choose who gives a copy for a new average, and return who computes it; count: nobody. *seconds:
+ * of the longest copy. */
+static size_t choose_members(struct gossip *gossip, bool *member, double *seconds)
+{
+    *seconds = 0;
+    for (size_t g = 0; g < gossip->count; g++) {
+        struct gossip_group *group = &gossip->group[g];
+        group->asked = is_asked(gossip, group);
+        member[g] = group->asked && may_be_got(group);
+        group->gave = group->tried = group->adopted = false;
+        group->tests = group->tested = false;
+        *seconds = member[g] ? fmax(*seconds, longest_copy(gossip, g)) : *seconds;
+    }
+    return choose_averager(gossip, member);
+}
+
 /* All give a copy, and one of them fetches those of the others as soon as they are there. */
 static void begin(struct gossip *gossip, int64_t now_ms)
 {
     bool member[LEVELS_GROUPS_MAX];
-    double seconds = 0;
+    double seconds;
     if (!gossip_has_room(gossip, gossip->count)) {
         return;
     }
     gossip->is_last = gossip->finishes;
-    for (size_t g = 0; g < gossip->count; g++) {
-        struct gossip_group *group = &gossip->group[g];
-        member[g] = group->asked = is_asked(gossip, group);
-        group->gave = group->tried = group->adopted = false;
-        group->tests = group->tested = false;
-        seconds = member[g] ? fmax(seconds, longest_copy(gossip, g)) : seconds;
+    size_t averager = choose_members(gossip, member, &seconds);
+    if (averager == gossip->count) {
+        trust_all(gossip);
+        averager = choose_members(gossip, member, &seconds);
     }
-    const size_t averager = choose_averager(gossip, member);
     if (averager == gossip->count) {
         return;
     }
