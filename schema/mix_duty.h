@@ -71,8 +71,8 @@ static inline size_t mix_copies(size_t groups)
 }
 #define MIX_NOTES_BYTES (5ull << 20) /* and for records on their way, at most */
 
-/* A group that averages fetches several copies at once if they are small: then most of the time is
- * the way of a request. Each has a buffer beside the copies above. */
+/* A group that averages fetches several small copies at once, because their requests take longer
+ * than their bytes. Each has a buffer beside the copies above. */
 #define MIX_FETCHES_MAX 4
 #define MIX_FETCHES_BYTES (8ull << 20)
 

@@ -155,15 +155,21 @@ static void skip_own(struct mixing *mixing, struct mixing_slot *slot)
 
 /* ---- from the coordinator ---- */
 
-/* A group that has given its copy to an average computes or adopts it. */
+/* A group that has given its copy to an average computes or adopts it. One that still computes it
+ * adopts that of another group. */
 static bool continues(const struct mixing_slot *slot, const struct mix_match *match)
 {
-    const bool gave = slot->match.kind == MIX_AVERAGE && !slot->match.averages && slot->has_copy;
+    const bool average = slot->match.kind == MIX_AVERAGE && slot->has_copy;
     const bool only_gave = slot->state == MIXING_APPLIED && !mix_match_moves(&slot->match);
     const bool uses = match->kind == MIX_ADOPT || match->averages;
-    return gave && uses && mix_xid_is(slot->match.xid, match->xid) &&
-           (slot->state == MIXING_COPIED ||
-            (only_gave && (match->averages || !mix_match_moves(match))));
+    if (!average || !uses || !mix_xid_is(slot->match.xid, match->xid)) {
+        return false;
+    }
+    if (slot->match.averages) {
+        return slot->state == MIXING_COPIED && match->kind == MIX_ADOPT;
+    }
+    return slot->state == MIXING_COPIED ||
+           (only_gave && (match->averages || !mix_match_moves(match)));
 }
 
 /* The group has no copy that it could adopt it with, and has not adopted it. */

@@ -14,9 +14,11 @@ bool mix_fetch_is_open(const struct mix_fetch *fetch)
 {
     const struct mixer_worker *worker = fetch->worker;
     const struct mixing_slot *slot = &worker->mixer->mixing.slot[worker->place];
-    return mixing_fetch(&worker->mixer->mixing, worker->place) &&
-           mix_xid_is(slot->match.xid, fetch->xid) && slot->fetched <= fetch->index &&
-           clock_now_ms() < fetch->deadline_ms;
+    /* A group that computes an average may adopt that of another group, with the same xid. */
+    const bool same = mix_xid_is(slot->match.xid, fetch->xid) &&
+                      (slot->match.kind == MIX_ADOPT) == fetch->average;
+    return same && mixing_fetch(&worker->mixer->mixing, worker->place) &&
+           slot->fetched <= fetch->index && clock_now_ms() < fetch->deadline_ms;
 }
 
 static bool is_wanted(void *arg)

@@ -66,13 +66,13 @@ struct mixer_news {
 struct mixer_worker {
     struct mixer *mixer;
     enum mixing_place place;
-    bool fetches; /* no more than copies for a sum */
+    bool fetches; /* it fetches copies for sums, and does nothing else */
     pthread_t thread;
     bool started;
     struct reach_caller caller;
     struct buf head; /* of the body that comes */
     struct mix_note *note;
-    float *buffer; /* [floats] a copy until it is its turn in the sum; NULL: only one is fetched */
+    float *buffer; /* [floats] holds a copy until its turn in the sum; NULL: one thread fetches */
 };
 
 /* An average while it is computed: copies are added in the order of the groups. */

@@ -12,7 +12,7 @@
 
 #define IDLE_MS 60000
 #define BLOCKED_MS 20
-#define TURN_MS 1000  /* a deadline, or the end, is seen that soon */
+#define TURN_MS 1000  /* until a thread that waits for its turn sees a deadline, or the end */
 #define AGAIN_MS 1000 /* an average that the coordinator could not take */
 
 static bool is_average(const struct mixer_worker *worker)
@@ -198,7 +198,7 @@ static bool is_free(struct mixer *mixer)
 {
     struct mixer_slab *slab = &mixer->slab[MIXER_AVERAGE];
     slab->wanted = slab->readers > 0;
-    if (slab->wanted || mixer->average.state == AVERAGE_EVALUATING) {
+    if (slab->wanted || mixer->sum.adds || mixer->average.state == AVERAGE_EVALUATING) {
         return false;
     }
     mixer->average.state = AVERAGE_NONE; /* the earlier one, as the next */
@@ -284,8 +284,9 @@ static bool sum_up(struct mixer_worker *worker, bool *blocked)
         return false;
     }
     if (!mix_xid_is(sum->xid, slot->match.xid)) {
-        *blocked = sum->adds || !is_free(mixer);
-        return !*blocked && begin(mixer);
+        /* Only the thread that sends averages begins a sum: both use the scratch. */
+        *blocked = !worker->fetches && !is_free(mixer);
+        return !worker->fetches && !*blocked && begin(mixer);
     }
     if (!sum->adds && sum->sum.added < sum->sum.groups && peer[sum->sum.added].group == own) {
         add_own(mixer);

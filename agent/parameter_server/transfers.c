@@ -11,8 +11,8 @@
 
 #define WEIGHT 0.1     /* of a new time of a layer in its average */
 #define LINK_KEEP 0.98 /* what older transfers count after each new one: about 50 count */
-/* Three measurements in a row that are half as long again as expected, or shorter by as much, are a
- * change: those before it are forgotten by halves (docs/adr/0159). */
+/* After three consecutive measurements that are all longer, or all shorter, than expected by this
+ * factor each further one halves the weight of the earlier ones (docs/adr/0159). */
 #define FAR 1.5
 #define FAR_IN_A_ROW 3
 #define CHANGED_KEEP 0.5
@@ -35,7 +35,7 @@ struct trial {
     double began_seconds; /* of the present step; 0: it is not measured */
 };
 
-/* How many measurements in a row were far from what was expected, all longer or all shorter. */
+/* Consecutive measurements that were far from the expected time, all on the same side of it. */
 struct drift {
     bool longer;
     int in_a_row;

@@ -14,7 +14,7 @@
 #include "coordinator/core/states.h"
 #include "coordinator/core/strategy.h"
 #include "coordinator/core/text.h"
-#include "coordinator/core/unit_work.h"
+#include "libtrain/model/cost.h"
 
 /* It works for another job, or an earlier job of this pass of the scheduler keeps it. */
 static bool is_busy(const struct core *core, const struct placement_request *request,
@@ -181,7 +181,7 @@ static uint64_t mix_bytes(const struct core *core, const struct placement_reques
     const struct parent_slot *parent =
         job && job->job.part == JOB_GROUP ? slots_parent(core, job->job.parent.text) : NULL;
     const size_t groups = parent ? parent->parent.gossip.member_count : request->groups;
-    return groups > 0 ? mix_memory(groups, unit_work_state_bytes(request->model)) : 0;
+    return groups > 0 ? mix_memory(groups, cost_state_bytes(request->model)) : 0;
 }
 
 void candidates_fill(struct core *core, const struct placement_request *request,

@@ -20,7 +20,7 @@
 #include "schema/mix.h"
 
 #define GOSSIP_ORDERS_MAX (4 * LEVELS_GROUPS_MAX)
-#define GOSSIP_LACKED_MAX 2 /* groups that could not get the copy of a group: it is the cause */
+#define GOSSIP_LACKED_MAX 2 /* failed fetches of a group's copy until averages do without it */
 
 struct gossip_rules {
     uint64_t seed;
@@ -63,7 +63,7 @@ struct gossip_group {
     struct mix_xid open;  /* counter 0: none */
     int64_t open_until_ms, last_mix_ms, mixes;
     bool asked, gave, tried, adopted; /* of the present average; tried: it was to compute it */
-    int lacked;                       /* GOSSIP_LACKED_MAX: averages do without its copy */
+    int lacked;                       /* failed fetches of its copy: GOSSIP_LACKED_MAX */
     bool tests, tested;               /* it is to evaluate it, and has done so */
 };
 

@@ -6,7 +6,7 @@
 #include "coordinator/core/gossip_local.h"
 #include "coordinator/core/previews.h"
 #include "coordinator/core/state.h"
-#include "coordinator/core/unit_work.h"
+#include "libtrain/model/cost.h"
 #include "schema/job_check.h"
 
 /* The seconds of an epoch in rounds of one pass, with equal parts of the data or by speed. */
@@ -86,7 +86,7 @@ void gossip_forecast(struct core *core, const struct gossip_asked *asked, struct
         wanted.candidates = CANDIDATES_ONLINE;
         count = gossip_recruit(core, &wanted, recruit, &there);
     }
-    preview->copy_bytes = (int64_t)unit_work_state_bytes(asked->model);
+    preview->copy_bytes = (int64_t)cost_state_bytes(asked->model);
     if (!gossip_is_local(asked->spec)) { /* else no device has all samples */
         preview->pipeline_seconds = out->predicted_total_seconds;
         preview->single_seconds = there > 0 ? samples / recruit[0].speed : 0;

@@ -12,7 +12,7 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
-#include "coordinator/core/unit_work.h"
+#include "libtrain/model/cost.h"
 #include "libtrain/model/shards.h"
 #include "schema/job_check.h"
 
@@ -116,7 +116,7 @@ void gossip_prospect(const struct core *core, const struct job_spec *spec,
                      const struct recruit *recruit, size_t count, struct prospect *out)
 {
     const struct planning *planning = core->planning;
-    const double bytes = (double)unit_work_state_bytes(planning->model);
+    const double bytes = (double)cost_state_bytes(planning->model);
     size_t candidate[GROUPS_MAX];
     out->problem = (struct levels_problem){
         .count = count, .batch = spec->batch, .speed = out->speed, .seconds = out->seconds};

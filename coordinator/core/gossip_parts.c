@@ -10,7 +10,7 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
 #include "coordinator/core/traffic.h"
-#include "coordinator/core/unit_work.h"
+#include "libtrain/model/cost.h"
 #include "libtrain/model/shards.h"
 #include "schema/job_check.h"
 
@@ -122,6 +122,6 @@ bool gossip_group_job(const struct core *core, const struct parent_slot *parent,
 double gossip_copy_seconds(const struct core *core, const struct device_slot *from,
                            const struct device_slot *to, const struct model *model)
 {
-    const double bytes = (double)unit_work_state_bytes(model);
+    const double bytes = (double)cost_state_bytes(model);
     return fmax(link_transfer_seconds(traffic_link(core, from, to), bytes), SECONDS_MIN);
 }

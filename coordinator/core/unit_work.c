@@ -266,14 +266,3 @@ double unit_work_seconds(const struct unit_work *work, enum unit_pass pass, doub
     return (work->flops[pass] + work->op_count * OP_FLOPS) / flops_per_second +
            work->bytes[pass] / bytes_per_second;
 }
-
-uint64_t unit_work_state_bytes(const struct model *model)
-{
-    struct unit_cost cost[MODEL_UNITS_MAX];
-    uint64_t bytes = 0;
-    cost_count(model, cost);
-    for (size_t u = 0; u < model->unit_count; u++) {
-        bytes += cost[u].parameter_bytes + cost[u].buffer_bytes;
-    }
-    return bytes;
-}

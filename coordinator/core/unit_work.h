@@ -36,8 +36,5 @@ void unit_work_of(const struct unit_setting *setting, size_t unit, struct unit_w
  * little for each op. */
 double unit_work_seconds(const struct unit_work *work, enum unit_pass pass, double flops_per_second,
                          double bytes_per_second);
-/* Return the bytes of the parameters and running statistics of a model: those of a copy that groups
- * exchange. */
-uint64_t unit_work_state_bytes(const struct model *model);
 
 #endif

@@ -282,3 +282,14 @@ void cost_count(const struct model *model, struct unit_cost *cost)
         cost[0].activation_bytes += shape_elements(model->input) * 4;
     }
 }
+
+uint64_t cost_state_bytes(const struct model *model)
+{
+    struct unit_cost cost[MODEL_UNITS_MAX];
+    uint64_t bytes = 0;
+    cost_count(model, cost);
+    for (size_t u = 0; u < model->unit_count; u++) {
+        bytes += cost[u].parameter_bytes + cost[u].buffer_bytes;
+    }
+    return bytes;
+}

@@ -37,6 +37,7 @@ struct mixer_fetch {
     bool repeating, waits; /* until the next try */
     struct mix_xid xid;
     size_t index;
+    bool average; /* what the other group has computed, not its copy */
 };
 
 struct mixer {

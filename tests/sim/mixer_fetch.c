@@ -39,7 +39,7 @@ static bool is_open(const struct world *world, const struct run *run, enum mixin
     const struct mixing_slot *slot = &mixer->mixing.slot[place];
     const struct mixer_fetch *fetch = &mixer->fetch[place];
     return mixing_fetch(&mixer->mixing, place) && mix_xid_is(slot->match.xid, fetch->xid) &&
-           slot->fetched == fetch->index &&
+           (slot->match.kind == MIX_ADOPT) == fetch->average && slot->fetched == fetch->index &&
            world_now_ms(world, run->agent->actor) < slot->match.deadline_ms;
 }
 
@@ -148,6 +148,7 @@ static void fetch_next(struct world *world, struct run *run, enum mixing_place p
     }
     fetch->xid = slot->match.xid;
     fetch->index = slot->fetched;
+    fetch->average = slot->match.kind == MIX_ADOPT;
     const struct mix_source *source = &mixer->match[place].source[slot->fetched];
     ASSERT(source->group == slot->match.peer[slot->fetched].group);
     struct call *call =
@@ -163,7 +164,7 @@ static void fetch_next(struct world *world, struct run *run, enum mixing_place p
     call->peer.job = source->job;
     call->peer.generation = source->job_generation;
     call->peer.xid = slot->match.xid;
-    call->peer.average = slot->match.kind == MIX_ADOPT;
+    call->peer.average = fetch->average;
     memcpy(call->peer.ticket, source->peer.ticket, TICKET_SIZE);
     speeds_carry(world, call, state_bytes(world, run));
     net_send(world, call);

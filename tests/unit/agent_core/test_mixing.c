@@ -238,6 +238,25 @@ static void others_adopt_with_the_copy_that_they_gave(void **state)
     assert_int_equal(serve_average(2), MIXING_GONE);
 }
 
+static void a_group_that_still_computes_an_average_adopts_that_of_another(void **state)
+{
+    (void)state;
+    struct mix_match adopt = pair(2);
+    adopt.kind = MIX_ADOPT;
+    adopt.alpha = 1;
+    take(average(2, 1));
+    copy_at(MIXING_AVERAGES, 13);
+    assert_true(mixing_lacks(&mixing) >= 0);
+    take(adopt);
+    assert_int_equal(mixing_lacks(&mixing), -1);
+    fetch(MIXING_AVERAGES, peer_copy, true);
+    expect(MIXING_APPLY, MIXING_AVERAGES);
+    mixing_applied(&mixing, MIXING_AVERAGES, 17);
+    assert_int_equal(mixing.record_count, 1); /* it has computed none */
+    assert_int_equal(mixing.record[0].kind, MIX_ADOPT);
+    assert_int_equal(mixing.record[0].own.version, 13);
+}
+
 /* It missed the average, or has mixed since it gave its copy. */
 static void a_late_group_adopts_with_a_new_copy(void **state)
 {
@@ -426,6 +445,8 @@ int main(void)
         cmocka_unit_test_setup(a_match_without_the_copy_of_its_peer_ends_alone, setup),
         cmocka_unit_test_setup(an_average_is_computed_served_and_adopted, setup),
         cmocka_unit_test_setup(others_adopt_with_the_copy_that_they_gave, setup),
+        cmocka_unit_test_setup(a_group_that_still_computes_an_average_adopts_that_of_another,
+                               setup),
         cmocka_unit_test_setup(a_late_group_adopts_with_a_new_copy, setup),
         cmocka_unit_test_setup(a_group_that_gave_its_copy_computes_the_average, setup),
         cmocka_unit_test_setup(an_average_that_is_not_adopted_leaves_pairs_open, setup),

@@ -193,6 +193,41 @@ static void copies_for_an_average_come_in_any_order(void **state)
     check_average(1, 0, NULL, true);
 }
 
+/* Its own request for a copy is still open, and is answered after that. */
+static void a_group_that_still_computes_an_average_adopts_that_of_another(void **state)
+{
+    (void)state;
+    static const size_t two[] = {0, 1}, second[] = {1};
+    groups_open(&groups, 3);
+    struct group *a = group_at(0), *b = group_at(1), *c = group_at(2);
+    float *copy[] = {group_copy(a), group_copy(b)};
+    float *average = group_copy(a);
+    average_of(2, NULL, copy, average);
+    order_sum(0, 3, NULL);
+    group_order(b, groups_order(MIX_AVERAGE, 5, 1), NULL, 0);
+    group_boundary(a, 5);
+    group_boundary(b, 5);
+    struct mix_order sum = groups_order(MIX_AVERAGE, 5, 1);
+    sum.averages = true;
+    group_order(b, sum, two, 2);
+    group_wait(b, MIXING_AVERAGES, MIX_FETCHED);
+    group_boundary(b, 6);
+    group_order(a, groups_order(MIX_ADOPT, 5, 1), second, 1);
+    group_wait(a, MIXING_AVERAGES, MIX_FETCHED);
+    group_order(c, groups_order(MIX_AVERAGE, 5, 1), NULL, 0);
+    group_boundary(c, 5);
+    float *later = group_copy(a);
+    group_boundary(a, 6);
+    group_move(a, 1, copy[0], average, later);
+    group_expect(a, later);
+    for (size_t i = 0; i < 2; i++) {
+        free(copy[i]);
+    }
+    free(average);
+    free(later);
+    groups_close(&groups);
+}
+
 /* What was copied for the pair before the average is not applied after it. */
 static void a_pair_that_is_open_at_an_average_is_together_after_it(void **state)
 {
@@ -351,6 +386,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_average_is_evaluated_stored_and_adopted),
         cmocka_unit_test(copies_for_an_average_come_in_any_order),
+        cmocka_unit_test(a_group_that_still_computes_an_average_adopts_that_of_another),
         cmocka_unit_test(a_pair_that_is_open_at_an_average_is_together_after_it),
         cmocka_unit_test(a_group_whose_own_copy_is_not_finite_computes_no_average),
         cmocka_unit_test(the_test_loss_of_an_average_is_that_of_its_state),

@@ -6,23 +6,12 @@
 #include "tests/support/test.h"
 #include "tests/unit/libtrain_description/model_support.h"
 
-static uint64_t state_bytes(const struct model *model)
-{
-    struct unit_cost cost[MODEL_UNITS_MAX];
-    uint64_t bytes = 0;
-    cost_count(model, cost);
-    for (size_t u = 0; u < model->unit_count; u++) {
-        bytes += cost[u].parameter_bytes + cost[u].buffer_bytes;
-    }
-    return bytes;
-}
-
 static void no_group_takes_more_memory_than_is_planned(void **state)
 {
     (void)state;
     for (size_t i = 0; zoo_name(i); i++) {
         struct model *model = usual_model(zoo_name(i));
-        const uint64_t bytes = state_bytes(model);
+        const uint64_t bytes = cost_state_bytes(model);
         for (int64_t groups = 2; groups <= GROUPS_MAX; groups++) {
             const struct mix_duty duty = {.groups = groups};
             const uint64_t planned = mix_memory((size_t)groups, bytes);
