@@ -11,7 +11,7 @@ static const struct field train_fields[] = {
                 .since = 6,
                 .about = "A data set that devices offer (`--data` of an agent) and that stays "
                          "there: each of these devices is a group. See [Local data](#local-data).",
-                .rule = "with strategy `gossip`"),
+                .rule = "with strategy `gossip` or `submodel`"),
     MEMBER_TEXT(struct job_spec, train_local.form, "form", FIELD_SKIP_EMPTY, .since = 6,
                 .about = "Shape, type and classes of the data sets that the job takes.",
                 .rule = "set by the coordinator, as the next three"),
@@ -75,12 +75,21 @@ static const struct field data_fields[] = {
                 &sha256_form, .about = "The checkpoint that the job starts from; null: none."),
     MEMBER_INT(struct job_data, checkpoint_bytes, "checkpoint_size_bytes", 0, 0, INTEGER_MAX,
                .about = "0: it starts without a checkpoint."),
+    MEMBER_FORM(struct job_data, joint_sha256, "joint_sha256", FIELD_SKIP_EMPTY, &sha256_form,
+                .since = 6, .about = "Of `submodel.joint.dataset`. Left out: there is none."),
+    MEMBER_INT(struct job_data, joint_samples, "joint_samples", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+               .since = 6, .about = "Its samples."),
     MEMBER_BOOL(struct job_data, tune, "tune", 0,
                 .about = "Whether devices with oneDNN measure kernels. See [Kernels](#kernels)."),
 };
 const struct record job_data_record =
     RECORD_WITH(struct job_data, "job_data", data_fields, .answer = true,
                 .about = "The data sets and the checkpoint of the job, fixed at submission.");
+
+bool job_is_local(const struct job_spec *spec)
+{
+    return spec->train_local.name[0] != '\0';
+}
 
 const char *job_train_name(const struct job_spec *spec)
 {
@@ -138,16 +147,10 @@ int job_dataset_check(const struct job_spec *spec, struct record_faults *faults,
                     "needs the name of a data set, or 'local' with that of one that devices offer");
     }
     check_test(&check, spec);
-    if (local->name[0] == '\0' || spec->strategy == STRATEGY_GOSSIP) {
-        return check.rc;
-    }
-    if (spec->strategy == STRATEGY_SUBMODEL) {
+    const bool apart = spec->strategy == STRATEGY_GOSSIP || spec->strategy == STRATEGY_SUBMODEL;
+    if (job_is_local(spec) && !apart && local->device.text[0] == '\0') {
         check_fault(&check, "/dataset/train/local",
-                    "is not for strategy 'submodel': its groups take samples of one uploaded data "
-                    "set; use strategy 'gossip'");
-    } else if (local->device.text[0] == '\0') {
-        check_fault(&check, "/dataset/train/local",
-                    "is for strategy 'gossip' only: with '%s' samples would travel",
+                    "is for strategies 'gossip' and 'submodel': with '%s' samples would travel",
                     job_strategy_names[spec->strategy]);
     }
     return check.rc;

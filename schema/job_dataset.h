@@ -42,6 +42,8 @@ struct job_data {
     int64_t holdout_samples;             /* of the view; 0: none */
     char checkpoint_sha256[SHA256_SIZE]; /* "" without one */
     int64_t checkpoint_bytes;
+    char joint_sha256[SHA256_SIZE]; /* of submodel.joint.dataset; "" without one */
+    int64_t joint_samples;
     bool tune; /* job_tunes */
 };
 
@@ -50,6 +52,8 @@ extern const struct record job_dataset_group;
 extern const struct record job_data_record;
 
 struct job_spec;
+/* Return whether the job trains on data that stay on their devices. */
+bool job_is_local(const struct job_spec *spec);
 /* Return the name of the training data, uploaded or not. */
 const char *job_train_name(const struct job_spec *spec);
 /* Return whether the job is evaluated: on an uploaded test set, or on what devices hold out. */

@@ -35,6 +35,11 @@ static const struct field joint_fields[] = {
                 .about = "What these epochs train: the last unit that has parameters (`head`), all "
                          "units, or those that are named.",
                 .rule = "names of units, one with parameters at least"),
+    MEMBER_FORM(struct submodel_options, joint_dataset, "dataset", FIELD_NULLABLE, &name_form,
+                .about = "An uploaded data set that these epochs train on where the training data "
+                         "stay on devices. See [Sub-models of local "
+                         "data](#sub-models-of-local-data).",
+                .rule = "with `dataset.train.local`, and then unless `epochs` is 0"),
 };
 static const struct record joint_group = RECORD(struct submodel_options, "joint", joint_fields);
 
@@ -95,6 +100,16 @@ const struct record submodel_compute_record =
 
 static const struct field number_element = {.type = FIELD_INT, .min = 0, .max = INTEGER_MAX};
 
+static const struct field group_data_fields[] = {
+    MEMBER_FORM(struct group_data, sha256, "sha256", FIELD_REQUIRED, &sha256_form),
+    MEMBER_INT(struct group_data, own, "own", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct group_data, held, "held", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct group_data, others, "others", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct group_data, drawn, "drawn", FIELD_REQUIRED, 0, INTEGER_MAX),
+};
+static const struct record group_data_record =
+    RECORD(struct group_data, "group_data", group_data_fields);
+
 static const struct field group_fields[] = {
     MEMBER_INT(struct class_group, class_first, "first", FIELD_REQUIRED, 0, GROUP_CLASSES_MAX,
                .about = "Index of its first class in `classes`."),
@@ -103,6 +118,7 @@ static const struct field group_fields[] = {
     MEMBER_MAP(struct class_group, label, label_count, "labels", 0, &label_record),
     MEMBER_FORM(struct class_group, device.text, "device", FIELD_NULLABLE | FIELD_SKIP_EMPTY,
                 &device_id_form),
+    MEMBER_RECORD(struct class_group, data, "data", FIELD_SKIP_EMPTY, &group_data_record),
 };
 static const struct record group_record = RECORD(struct class_group, "class_group", group_fields);
 
@@ -139,6 +155,8 @@ static const struct field parent_fields[] = {
     MEMBER_ENUM(struct parent, phase, "phase", FIELD_REQUIRED, parent_phase_names),
     MEMBER_BOOL(struct parent, paused, "paused", 0),
     MEMBER_LIST(struct parent, class_samples, class_count, "class_samples", 0, &number_element),
+    MEMBER_LIST(struct parent, joint_samples, joint_class_count, "joint_samples", FIELD_SKIP_EMPTY,
+                &number_element),
     MEMBER_RECORDS(struct parent, groups.group, groups.count, "groups", 0, &group_record),
     MEMBER_LIST(struct parent, groups.class_of, groups.class_count, "classes", 0, &number_element),
     MEMBER_RECORD(struct parent, stem, "stem", FIELD_REQUIRED, &part_record),

@@ -32,8 +32,9 @@ struct submodel_options {
     int joint_units;                              /* enum joint_units: what they train */
     struct unit_name joint_unit[JOINT_UNITS_MAX]; /* JOINT_NAMED */
     size_t joint_unit_count;
-    int64_t deadline_seconds; /* of the groups; 0: none */
-    json_t *groups;           /* input; owned. struct class_groups afterwards: NULL inside cores */
+    char joint_dataset[NAME_SIZE]; /* uploaded, in place of data that stay on devices; "": none */
+    int64_t deadline_seconds;      /* of the groups; 0: none */
+    json_t *groups; /* input; owned. struct class_groups afterwards: NULL inside cores */
 };
 #define SUBMODEL_OPTIONS_DEFAULT                                                                   \
     {                                                                                              \
@@ -47,13 +48,22 @@ extern const char *const joint_units_names[];
 
 #define WORK_DEVICES_MAX (2 * STAGES_MAX) /* whose operations are counted one by one */
 
+/* What a group trains on that is bound to the data of its device. */
+struct group_data {
+    char sha256[SHA256_SIZE];
+    int64_t own, held, others, drawn; /* samples of its view (view.h) */
+};
+
 /* One group: classes of the list that all groups share, and its part of the channels. */
 struct class_group {
     int64_t class_first, class_count;
     double width; /* a share of the channels: those of all groups add up to 1 */
     struct label label[LABELS_MAX];
     size_t label_count;
-    struct device_id device; /* that prefers its classes; "": none. It may train on any */
+    /* That prefers its classes, though it may train on any; or, if the job's data stay on devices,
+     * whose data it trains on. "": none */
+    struct device_id device;
+    struct group_data data; /* of data that stay on devices, else empty */
 };
 
 struct class_groups {
@@ -125,6 +135,8 @@ struct parent {
     bool paused;
     int64_t class_samples[COUNTED_CLASSES_MAX]; /* training samples of each class */
     size_t class_count;
+    int64_t joint_samples[COUNTED_CLASSES_MAX]; /* the same of submodel.joint.dataset */
+    size_t joint_class_count;                   /* 0: the joint phase trains on the same data */
     struct class_groups groups; /* given, or planned when the phase of groups begins; count 0 */
     struct parent_part stem, joint;
     struct parent_part part[GROUPS_MAX]; /* of the groups */

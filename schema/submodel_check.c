@@ -47,17 +47,53 @@ static void check_others(struct check *check, const struct job_spec *spec)
 static void check_options(struct check *check, const struct job_spec *spec)
 {
     const struct submodel_options *options = &spec->submodel;
-    if (options->stem_epochs == 0 && spec->init_checkpoint.text[0] == '\0') {
+    if (options->stem_epochs == 0 && spec->init_checkpoint.text[0] == '\0' && !job_is_local(spec)) {
         check_fault(check, "/submodel/stem_epochs", "must be above 0 without init.checkpoint");
     }
     if (options->groups && options->group_count > 0) {
         check_fault(check, "/submodel/group_count", "give the groups or their number, not both");
     }
-    if (options->negatives <= 0 && !options->allow_no_negatives) {
+    if (options->negatives <= 0 && !options->allow_no_negatives && !job_is_local(spec)) {
         check_fault(
             check, "/submodel/negatives",
             "must be above 0: a group that sees no other classes cannot tell them from its own; "
             "set allow_no_negatives to train without them");
+    }
+}
+
+/* No device can fetch all samples, and negatives are those of the group's device. */
+static void check_local(struct check *check, const struct job_spec *spec)
+{
+    static const char stays[] = "with data that stay on devices";
+    const struct submodel_options *options = &spec->submodel;
+    if (spec->init_checkpoint.text[0] == '\0') {
+        check_fault(check, "/init/checkpoint", "is needed %s: no device can train the stem", stays);
+    }
+    if (options->stem_epochs > 0) {
+        check_fault(check, "/submodel/stem_epochs",
+                    "must be 0 %s: the stem is that of init.checkpoint", stays);
+    }
+    if (options->groups) {
+        check_fault(check, "/submodel/groups",
+                    "must be null %s: groups are planned from what devices have; use group_count",
+                    stays);
+    }
+    if (options->negatives <= 0) {
+        check_fault(check, "/submodel/negatives", "must be above 0 %s", stays);
+    }
+    if (options->joint_epochs > 0 && options->joint_dataset[0] == '\0') {
+        check_fault(check, "/submodel/joint/dataset",
+                    "is needed %s: an uploaded data set for the joint phase; or set joint.epochs "
+                    "to 0",
+                    stays);
+    }
+    if (options->joint_epochs == 0 && options->joint_dataset[0] != '\0') {
+        check_fault(check, "/submodel/joint/dataset", "is of no use: joint.epochs is 0");
+    }
+    if (spec->test_local.holdout > 0) {
+        check_fault(check, "/dataset/test/holdout",
+                    "is not for jobs of sub-models: groups hold out samples for their quality gate "
+                    "already; upload a test set");
     }
 }
 
@@ -67,6 +103,12 @@ int submodel_check(const struct job_spec *spec, struct record_faults *faults, st
     if (spec->strategy == STRATEGY_SUBMODEL) {
         check_others(&check, spec);
         check_options(&check, spec);
+        if (job_is_local(spec)) {
+            check_local(&check, spec);
+        } else if (spec->submodel.joint_dataset[0] != '\0') {
+            check_fault(&check, "/submodel/joint/dataset",
+                        "is for data that stay on devices (dataset.train.local) only");
+        }
     } else if (spec->has_submodel) {
         check_fault(&check, "/submodel", "is for strategy 'submodel' only");
     }

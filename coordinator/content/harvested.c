@@ -66,10 +66,12 @@ static int open_part(struct harvested *harvested, const char *sha256, struct che
     return rc ? rc : checkpoint_blob_open(blobs, sha256, out, &harvested->err);
 }
 
-/* The correction of "other": rho is what the group drew, not more than there is. */
+/* The correction of "other": from what the group drew, not more than there is, to all samples of
+ * the job. On its own data a device may have other shares of the classes. */
 static double prior_of(const struct harvested *harvested, const struct class_group *group)
 {
     const struct parent *parent = &harvested->parent;
+    const struct group_data *local = &group->data;
     uint64_t own = 0, all = 0;
     for (size_t c = 0; c < parent->class_count; c++) {
         all += (uint64_t)parent->class_samples[c];
@@ -79,7 +81,10 @@ static double prior_of(const struct harvested *harvested, const struct class_gro
         own += (uint64_t)parent->class_samples[class];
     }
     const double most = own > 0 ? (double)(all - own) / (double)own : 0;
-    const double drawn = harvested->options.negatives < most ? harvested->options.negatives : most;
+    const double wanted = harvested->options.negatives;
+    const double drawn = local->own > 0  ? (double)local->drawn / (double)local->own
+                         : wanted < most ? wanted
+                                         : most;
     return harvest_prior(drawn, own, all - own);
 }
 

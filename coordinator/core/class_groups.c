@@ -57,18 +57,27 @@ void class_groups_queue(const double *device, size_t device_count, size_t group_
     }
 }
 
-static double all_samples(const struct class_problem *problem)
+/* What a group may train on. */
+static struct class_samples data_of(const struct class_problem *problem, size_t group)
+{
+    return problem->data
+               ? problem->data[group]
+               : (struct class_samples){.samples = problem->samples, .count = problem->class_count};
+}
+
+static double all_samples(const struct class_samples *data)
 {
     double all = 0;
-    for (size_t c = 0; c < problem->class_count; c++) {
-        all += (double)problem->samples[c];
+    for (size_t c = 0; c < data->count; c++) {
+        all += (double)data->samples[c];
     }
     return all;
 }
 
-double class_groups_samples(const struct class_problem *problem, double own)
+double class_groups_samples(const struct class_problem *problem, size_t group, double own)
 {
-    const double others = all_samples(problem) - own, drawn = own * problem->negatives;
+    const struct class_samples data = data_of(problem, group);
+    const double others = all_samples(&data) - own, drawn = own * problem->negatives;
     return own + (drawn < others ? drawn : others);
 }
 
@@ -95,7 +104,7 @@ static double sample_load(const struct slice_cost *cost, double width)
 double class_groups_load(const struct class_problem *problem, size_t group, double own,
                          double width)
 {
-    return class_groups_samples(problem, own) * sample_load(&problem->cost[group], width);
+    return class_groups_samples(problem, group, own) * sample_load(&problem->cost[group], width);
 }
 
 /* ---- classes ---- */
@@ -301,9 +310,11 @@ double class_groups_own(const struct class_problem *problem, const struct class_
                         size_t group)
 {
     const struct class_group *one = &groups->group[group];
+    const struct class_samples data = data_of(problem, group);
     double own = 0;
     for (int64_t c = 0; c < one->class_count; c++) {
-        own += (double)problem->samples[groups->class_of[one->class_first + c]];
+        const size_t class = (size_t)groups->class_of[one->class_first + c];
+        own += class < data.count ? (double)data.samples[class] : 0;
     }
     return own;
 }
@@ -347,7 +358,7 @@ static double spans_within(const struct class_problem *problem, const double *ow
     double sum = 0;
     for (size_t g = 0; g < count; g++) {
         span[g] = span_within(&problem->cost[g], problem->width_min,
-                              load / class_groups_samples(problem, own[g]));
+                              load / class_groups_samples(problem, g, own[g]));
         sum += span[g].most;
     }
     return sum;
@@ -420,7 +431,7 @@ int class_groups_widths(const struct class_problem *problem, struct class_groups
     }
     for (size_t g = 0; g < groups->count; g++) {
         own[g] = class_groups_own(problem, groups, g);
-        low = fmax(low, least_load(&problem->cost[g]) * class_groups_samples(problem, own[g]));
+        low = fmax(low, least_load(&problem->cost[g]) * class_groups_samples(problem, g, own[g]));
         high = fmax(high, class_groups_load(problem, g, own[g], 1));
     }
     for (int i = 0; i < BISECTIONS; i++) {

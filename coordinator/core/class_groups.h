@@ -19,14 +19,21 @@ struct slice_cost {
     size_t count;
 };
 
+/* Samples by class number; there are none of classes from `count` on. */
+struct class_samples {
+    const int64_t *samples;
+    size_t count;
+};
+
 struct class_problem {
     const int64_t *samples; /* [class_count] training samples of each class */
     size_t class_count;
-    const struct slice_cost *cost; /* [group_count * replicas] of each group; any unit */
-    size_t group_count;            /* that serve all classes */
-    double negatives;              /* samples of other classes for each own one */
-    size_t replicas;               /* 1 or 2 */
-    double width_min;              /* the least share of the channels that a group may have */
+    const struct class_samples *data; /* [groups] of each one's own; NULL: all have these */
+    const struct slice_cost *cost;    /* [group_count * replicas] of each group; any unit */
+    size_t group_count;               /* that serve all classes */
+    double negatives;                 /* samples of other classes for each own one */
+    size_t replicas;                  /* 1 or 2 */
+    double width_min;                 /* the least share of the channels that a group may have */
 };
 
 /* Return the number of groups of a job that leaves it open: one for each device, at least two
@@ -43,15 +50,16 @@ void class_groups_queue(const double *device, size_t device_count, size_t group_
 double class_groups_own(const struct class_problem *problem, const struct class_groups *groups,
                         size_t group);
 /* Return the training samples of a group: its own and the negatives that are drawn for them. */
-double class_groups_samples(const struct class_problem *problem, double own);
+double class_groups_samples(const struct class_problem *problem, size_t group, double own);
 /* Return the load of a group with so many own samples and this width. */
 double class_groups_load(const struct class_problem *problem, size_t group, double own,
                          double width);
 /* Check that so many groups, replicas included, can have the least width. ERR_INVALID. */
 NODISCARD int class_groups_room(const struct class_problem *problem, size_t count, struct err *err);
-/* Divide the classes among the groups, and the channels, so that the largest load is least. Labels
- * stay empty. ERR_INVALID: fewer than two classes for a group, or too narrow groups. Largest class
- * first, then moves and swaps while the slowest group gets faster: not always optimal. */
+/* Divide the classes of `samples` among the groups, and the channels, so that the largest load is
+ * least. Labels stay empty. ERR_INVALID: fewer than two classes for a group, or too narrow groups.
+ * Largest class first, then moves and swaps while the slowest group gets faster: not always
+ * optimal. */
 NODISCARD int class_groups_solve(const struct class_problem *problem, struct class_groups *out,
                                  struct err *err);
 /* Choose the widths of given groups, as above. Optimal up to their rounding. */

@@ -44,7 +44,7 @@ static bool job_uses(const struct job *job, const struct event_delete *deletion)
     for (size_t i = 0; i < deletion->sha256_count; i++) {
         const char *sha256 = deletion->sha256[i];
         if (same(job->data.train_sha256, sha256) || same(job->data.test_sha256, sha256) ||
-            same(job->data.checkpoint_sha256, sha256)) {
+            same(job->data.joint_sha256, sha256) || same(job->data.checkpoint_sha256, sha256)) {
             return true;
         }
     }

@@ -12,6 +12,7 @@
 #include "coordinator/core/previews.h"
 #include "coordinator/core/savings.h"
 #include "coordinator/core/state.h"
+#include "coordinator/core/strategy.h"
 #include "coordinator/core/submodel_parts.h"
 #include "coordinator/core/submodel_plan.h"
 #include "coordinator/core/text.h"
@@ -44,6 +45,11 @@ struct forecast {
     struct submodel_preview preview;
 };
 
+static bool joins(const struct forecast *forecast)
+{
+    return forecast->parent.job.spec.submodel.joint_epochs > 0;
+}
+
 int forecast_new(struct core *core, const struct forecast_request *request, struct forecast **out,
                  struct err *err)
 {
@@ -60,6 +66,9 @@ int forecast_new(struct core *core, const struct forecast_request *request, stru
     int rc = submodel_plan(core, parent, request->question, err);
     if (rc) {
         return rc;
+    }
+    if (job_is_local(&parent->job.spec)) { /* else no device has all samples */
+        forecast->search = joins(forecast) ? SEARCH_JOINT : SEARCH_GROUPS;
     }
     *out = forecast;
     forecast = NULL;
@@ -322,6 +331,24 @@ static void choose_way(struct submodel_preview *preview)
     }
 }
 
+/* No pipeline can train the target on data that stay on devices: in place of its plan, whether the
+ * groups have one. */
+static void answer_for_groups(struct forecast *forecast)
+{
+    struct event_planned *answer = &forecast->target_answer;
+    const char *failure = "";
+    for (size_t g = 0; g < forecast->preview.group_count && failure[0] == '\0'; g++) {
+        failure = forecast->preview.group[g].failure;
+    }
+    forecast->target = (struct planned){.strategy = strategy_of(STRATEGY_PIPELINE)};
+    *answer = (struct event_planned){.planned = &forecast->target};
+    if (failure[0] != '\0') {
+        answer->code = ERR_NOT_FOUND;
+        text_set(answer->message, MESSAGE_SIZE, "%.250s", failure);
+        text_set(forecast->target.first_failure, MESSAGE_SIZE, "%.250s", failure);
+    }
+}
+
 static void end(struct forecast *forecast)
 {
     struct submodel_preview *preview = &forecast->preview;
@@ -346,12 +373,14 @@ static void end(struct forecast *forecast)
         preview->compute.total = preview->compute.busiest = preview->compute.flops = 0;
     }
     choose_way(preview);
+    if (job_is_local(&parent->job.spec)) {
+        answer_for_groups(forecast);
+    }
 }
 
 bool forecast_take(const struct core *core, struct forecast *forecast,
                    const struct event_planned *answer)
 {
-    const bool joins = forecast->parent.job.spec.submodel.joint_epochs > 0;
     switch (forecast->search) {
     case SEARCH_PIPELINE:
         take_pipeline(forecast, answer);
@@ -359,7 +388,7 @@ bool forecast_take(const struct core *core, struct forecast *forecast,
         break;
     case SEARCH_SINGLE:
         take_single(core, forecast, answer);
-        forecast->search = joins ? SEARCH_JOINT : SEARCH_GROUPS;
+        forecast->search = joins(forecast) ? SEARCH_JOINT : SEARCH_GROUPS;
         break;
     case SEARCH_JOINT:
         take_joint(forecast, answer);

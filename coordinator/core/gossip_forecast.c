@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "coordinator/core/gossip_form.h"
-#include "coordinator/core/gossip_local.h"
+#include "coordinator/core/local_groups.h"
 #include "coordinator/core/previews.h"
 #include "coordinator/core/state.h"
 #include "libtrain/model/cost.h"
@@ -87,7 +87,7 @@ void gossip_forecast(struct core *core, const struct gossip_asked *asked, struct
         count = gossip_recruit(core, &wanted, recruit, &there);
     }
     preview->copy_bytes = (int64_t)cost_state_bytes(asked->model);
-    if (!gossip_is_local(asked->spec)) { /* else no device has all samples */
+    if (!job_is_local(asked->spec)) { /* else no device has all samples */
         preview->pipeline_seconds = out->predicted_total_seconds;
         preview->single_seconds = there > 0 ? samples / recruit[0].speed : 0;
     }

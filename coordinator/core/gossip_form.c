@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "coordinator/core/candidates.h"
-#include "coordinator/core/gossip_local.h"
+#include "coordinator/core/local_groups.h"
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/groups.h"
 #include "coordinator/core/local_data.h"
@@ -76,7 +76,7 @@ size_t gossip_recruit(struct core *core, const struct gossip_wanted *wanted,
         speed[g] = out[g].speed;
     }
     /* Fewer groups have larger shards. */
-    while (!gossip_is_local(spec) && count >= (size_t)spec->devices_min &&
+    while (!job_is_local(spec) && count >= (size_t)spec->devices_min &&
            gossip_divide(spec, classes->samples, classes->count, speed, count, core->shard, &err)) {
         count--;
     }
@@ -87,7 +87,7 @@ size_t gossip_recruit(struct core *core, const struct gossip_wanted *wanted,
 static const struct offer *offer_of(const struct core *core, const struct job_spec *spec,
                                     const struct model *model, const struct recruit *recruit)
 {
-    return gossip_is_local(spec) ? local_data_offer(core, spec, model, &recruit->device) : NULL;
+    return job_is_local(spec) ? local_data_offer(core, spec, model, &recruit->device) : NULL;
 }
 
 int64_t gossip_recruit_samples(const struct core *core, const struct job_spec *spec,
@@ -102,7 +102,7 @@ int64_t gossip_recruit_samples(const struct core *core, const struct job_spec *s
 static void wait_for_more(struct parent_slot *parent, size_t free)
 {
     const struct job_spec *spec = &parent->job.spec;
-    if (gossip_is_local(spec)) {
+    if (job_is_local(spec)) {
         text_set(parent->work.wait, sizeof(parent->work.wait),
                  "needs %" PRId64 " devices that offer '%.60s'; %zu are free%.100s",
                  spec->devices_min, spec->train_local.name, free, parent->work.note);
@@ -164,7 +164,7 @@ void gossip_form(struct core *core, struct parent_slot *parent)
                                          .candidates = CANDIDATES_FREE};
     const size_t count = gossip_recruit(core, &wanted, recruit, &free);
     if (count == 0) {
-        gossip_local_note(core, parent);
+        local_groups_note(core, parent);
         wait_for_more(parent, free);
         return;
     }
@@ -215,7 +215,7 @@ void gossip_begin_group(struct core *core, struct parent_slot *parent, size_t gr
                                    .data = &data,
                                    .model = parent->model};
     if (groups_begin(core, parent, &row->part[group], &made)) {
-        if (gossip_is_local(&parent->job.spec)) {
+        if (job_is_local(&parent->job.spec)) {
             member->samples = job_epoch_samples(&data); /* they may have changed */
             member->held = spec.test_local.holdout > 0 ? data.test_samples : 0;
         }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "coordinator/core/act.h"
-#include "coordinator/core/gossip_local.h"
+#include "coordinator/core/local_groups.h"
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/gossip_records.h"
 #include "coordinator/core/groups.h"
@@ -121,7 +121,7 @@ static void begin_incarnation(struct core *core, struct parent_slot *parent, siz
         record.peer[0] = member->origin_author;
         record.peer_count = record.peer[0].generation > 0;
     }
-    if (gossip_is_local(&parent->job.spec)) {
+    if (job_is_local(&parent->job.spec)) {
         record.samples = job->job.data.train_samples;
         record.steps = gossip_steps_all(parent);
         memcpy(record.sha256, job->job.spec.train_local.sha256, SHA256_SIZE);
@@ -249,7 +249,7 @@ static void follow_data(struct core *core, struct parent_slot *parent, size_t gr
                         struct job_slot *job)
 {
     struct gossip_group_work *work = &parent->mixes.group[group];
-    if (!gossip_is_local(&parent->job.spec) || !local_data_grew(core, job)) {
+    if (!job_is_local(&parent->job.spec) || !local_data_grew(core, job)) {
         work->averages = false;
         return;
     }
@@ -270,7 +270,7 @@ void gossip_look_at(struct core *core, struct parent_slot *parent, size_t group)
     struct parent_part *part = &parent->parent.part[group];
     struct gossip_group_work *work = &parent->mixes.group[group];
     struct job_slot *job = groups_job(core, part);
-    if (job && gossip_local_changed(core, parent, job)) {
+    if (job && local_groups_changed(core, parent, job)) {
         replace(core, parent, group, "its data have changed: its group begins again");
         job = NULL;
     }

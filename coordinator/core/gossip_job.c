@@ -7,7 +7,7 @@
 #include "coordinator/core/act.h"
 #include "coordinator/core/gossip_form.h"
 #include "coordinator/core/gossip_groups.h"
-#include "coordinator/core/gossip_local.h"
+#include "coordinator/core/local_groups.h"
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/gossip_records.h"
 #include "coordinator/core/gossip_result.h"
@@ -170,7 +170,7 @@ static void begin_groups(struct core *core, struct parent_slot *parent)
     if (groups_count(&parent->parent, PART_WAITING) == 0) {
         return;
     }
-    if (!gossip_is_local(&parent->job.spec)) {
+    if (!job_is_local(&parent->job.spec)) {
         gossip_divide_parent(core, parent);
     }
     for (size_t g = 0; g < parent->parent.groups.count && !parent->work.full; g++) {
@@ -222,7 +222,7 @@ static int64_t next_tick_ms(const struct core *core, const struct parent_slot *p
     const int64_t due_ms = gossip_due_ms(&parent->mixes.gossip);
     const bool waits = groups_count(&parent->parent, PART_WAITING) > 0;
     const bool beats = parent->work.wait[0] != '\0' ||
-                       ((gossip_is_local(&parent->job.spec) || waits) && beat_ms < due_ms);
+                       ((job_is_local(&parent->job.spec) || waits) && beat_ms < due_ms);
     return beats ? beat_ms : due_ms;
 }
 
@@ -250,7 +250,7 @@ static void run(struct core *core, struct parent_slot *parent)
     if (parent->work.ended) {
         return;
     }
-    gossip_local_note(core, parent);
+    local_groups_note(core, parent);
     parent->work.tick_ms = next_tick_ms(core, parent);
     show_progress(core, parent);
     groups_show(core, parent);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/gossip_local.h"
+#include "coordinator/core/local_groups.h"
 #include "coordinator/core/local_data.h"
 #include "coordinator/core/part_spec.h"
 #include "coordinator/core/state.h"
@@ -98,7 +98,7 @@ bool gossip_group_job(const struct core *core, const struct parent_slot *parent,
     part_spec_name(parent, suffix, spec);
     spec->steps = STEPS_MAX;
     spec->epochs = EPOCHS_MAX;
-    if (gossip_is_local(&parent->job.spec)) {
+    if (job_is_local(&parent->job.spec)) {
         const struct device_id *device = &parent->parent.groups.group[group].device;
         const struct offer *offer =
             local_data_offer(core, &parent->job.spec, parent->model, device);

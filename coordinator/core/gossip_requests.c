@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "coordinator/core/act.h"
 #include "coordinator/core/gossip_forecast.h"
-#include "coordinator/core/gossip_local.h"
+#include "coordinator/core/local_groups.h"
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/groups.h"
 #include "coordinator/core/jobs.h"
@@ -44,7 +44,7 @@ void gossip_on_submit(struct core *core, const struct event *event)
     const struct event_classes *classes = submit->classes;
     struct job_spec one;
     struct event_job_submit group = *submit;
-    const bool local = gossip_is_local(submit->spec);
+    const bool local = job_is_local(submit->spec);
     ASSERT(local || (classes && classes->count <= COUNTED_CLASSES_MAX));
     gossip_any_job(submit->spec, &one);
     group.spec = &one;

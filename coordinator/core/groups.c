@@ -323,8 +323,8 @@ void groups_show(struct core *core, struct parent_slot *parent)
                   "phase %s: %zu of %zu groups live, %" PRId64 " averages%.180s", phase, sum.live,
                   count, parent->parent.gossip.averages, parent->work.note);
     } else if (count > 1) {
-        set_state(core, parent, sum.state, sum.reason, "phase %s: %zu of %zu trained", phase,
-                  sum.trained, count);
+        set_state(core, parent, sum.state, sum.reason, "phase %s: %zu of %zu trained%.180s", phase,
+                  sum.trained, count, parent->work.note);
     } else {
         set_state(core, parent, sum.state, sum.reason, "phase %s", phase);
     }

@@ -34,12 +34,12 @@ bool local_data_extends(const struct offer *offer, const struct job_slot *job)
     return part && part->samples == job->job.data.train_samples && holds_alike;
 }
 
-/* NULL: they have not grown. */
+/* NULL: they have not grown, or the job has a view: it trains on what it began with. */
 static const struct offer *longer(const struct core *core, const struct job_slot *job)
 {
     const struct job_spec *spec = &job->job.spec;
     const struct offer *offer =
-        spec->train_local.sha256[0] != '\0'
+        spec->train_local.sha256[0] != '\0' && !spec->has_view
             ? local_data_offer(core, spec, job->model, &spec->train_local.device)
             : NULL;
     return offer && local_data_extends(offer, job) ? offer : NULL;

@@ -1,6 +1,6 @@
 /* local_data.h: what devices offer to jobs on data that never leave them, and how such a job goes
  * on with samples that were appended (docs/adr/0152). Below the generations of a job;
- * gossip_local.h has the groups. */
+ * local_groups.h has the groups. */
 #ifndef COORDINATOR_CORE_LOCAL_DATA_H
 #define COORDINATOR_CORE_LOCAL_DATA_H
 

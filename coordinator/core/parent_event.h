@@ -17,6 +17,9 @@ struct event_classes {
     size_t count;
     const struct class_groups
         *groups; /* with widths of 0 where the user gave none; NULL: planned */
+    const int64_t
+        *joint; /* [joint_count] the same of submodel.joint.dataset; NULL: there is none */
+    size_t joint_count;
 };
 
 /* A description that was made for a parent's jobs. */

@@ -45,12 +45,10 @@ static void add_groups(const struct core *core, const struct parent_slot *parent
                        struct steps *steps)
 {
     const struct parent *row = &parent->parent;
-    const struct event_classes classes = {.samples = row->class_samples, .count = row->class_count};
     for (size_t g = 0; g < row->groups.count; g++) {
         struct view view;
         struct view_sizes sizes;
-        submodel_group_view(&row->groups, g, &classes, parent->job.spec.submodel.negatives, &view,
-                            &sizes);
+        submodel_part_view(row, parent->job.spec.submodel.negatives, g, &view, &sizes);
         add(core, &row->part[g],
             steps_of(&parent->job.spec, parent->job.spec.epochs, (int64_t)view_epoch(&sizes)),
             steps);
@@ -63,13 +61,16 @@ static struct steps count(const struct core *core, const struct parent_slot *par
     const struct parent *row = &parent->parent;
     const struct job_spec *spec = &parent->job.spec;
     const struct job_slot *joint = groups_job(core, &row->joint);
-    const int64_t samples = job_epoch_samples(&parent->job.data);
+    const struct job_data *data = &parent->job.data;
+    const int64_t samples = job_epoch_samples(data),
+                  joint_samples = data->joint_samples > 0 ? data->joint_samples : samples;
     struct steps steps = {0};
     add(core, &row->stem, steps_of(spec, spec->submodel.stem_epochs, samples), &steps);
     add_groups(core, parent, &steps);
     /* without the samples of missing classes */
     add(core, &row->joint,
-        joint ? joint->total_steps : steps_of(spec, spec->submodel.joint_epochs, samples), &steps);
+        joint ? joint->total_steps : steps_of(spec, spec->submodel.joint_epochs, joint_samples),
+        &steps);
     return steps;
 }
 

@@ -29,6 +29,12 @@ void part_spec_shorten_warmup(const struct job_data *data, struct job_spec *spec
     }
 }
 
+void part_spec_own_data(struct job_data *data)
+{
+    data->joint_sha256[0] = '\0';
+    data->joint_samples = 0;
+}
+
 void part_spec_start_from(const struct checkpoint_id *checkpoint, const char *sha256, int64_t bytes,
                           struct job_spec *spec, struct job_data *data)
 {

@@ -12,6 +12,8 @@ void part_spec_begin(const struct parent_slot *parent, struct job_spec *spec);
 void part_spec_name(const struct parent_slot *parent, const char *suffix, struct job_spec *spec);
 /* The warm-up of the parent may be longer than a part: as a job of its own it would be rejected. */
 void part_spec_shorten_warmup(const struct job_data *data, struct job_spec *spec);
+/* Leave out what is known of the data of other parts. */
+void part_spec_own_data(struct job_data *data);
 /* Version 0 is that of a checkpoint. */
 void part_spec_start_from(const struct checkpoint_id *checkpoint, const char *sha256, int64_t bytes,
                           struct job_spec *spec, struct job_data *data);

@@ -12,6 +12,7 @@
 #include "coordinator/core/part_work.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
+#include "coordinator/core/submodel_local.h"
 #include "coordinator/core/submodel_parts.h"
 #include "coordinator/core/submodel_plan.h"
 #include "coordinator/core/submodel_repeats.h"
@@ -106,6 +107,17 @@ static void run_stem(struct core *core, struct parent_slot *parent)
     }
 }
 
+/* Groups on data of their devices wait for those. */
+static bool has_ready(const struct core *core, const struct parent_slot *parent)
+{
+    bool ready = false;
+    for (size_t g = 0; g < parent->parent.groups.count; g++) {
+        ready = ready || (parent->parent.part[g].state == PART_WAITING &&
+                          submodel_local_ready(core, parent, g));
+    }
+    return ready;
+}
+
 static void run_groups(struct core *core, struct parent_slot *parent)
 {
     const struct parent *row = &parent->parent;
@@ -115,7 +127,9 @@ static void run_groups(struct core *core, struct parent_slot *parent)
             enter(core, parent, PARENT_STEM);
         }
     } else if (waiting > 0) {
-        ask_models(core, parent);
+        if (has_ready(core, parent)) {
+            ask_models(core, parent);
+        }
     } else if (groups_count(row, PART_TRAINED) == 0 && groups_count(row, PART_TRAINS) == 0) {
         fail(core, parent, "no_groups", "no group was trained");
     } else if (groups_count(row, PART_TRAINS) == 0) {
@@ -284,10 +298,19 @@ static void go_on(struct core *core, struct parent_slot *parent)
     } while (parent->parent.phase != phase);
 }
 
+/* A device has other data than its group trains on, or again those that it waits for. */
+static bool data_changed(const struct core *core, const struct parent_slot *parent)
+{
+    const bool local = job_is_local(&parent->job.spec) && parent->parent.phase == PARENT_GROUPS;
+    const bool waits = local && !parent->work.asked && !parent->work.full;
+    return local && ((waits && has_ready(core, parent)) || submodel_local_changed(core, parent));
+}
+
 static bool is_due(const struct core *core, const struct parent_slot *parent)
 {
     const bool again = groups_harvest_waits(parent) && core->now_ms >= parent->work.retry_ms;
-    return core->now_ms >= parent->work.deadline_ms || again || groups_has_room(core, parent);
+    return core->now_ms >= parent->work.deadline_ms || again || groups_has_room(core, parent) ||
+           (!parent->parent.paused && data_changed(core, parent));
 }
 
 static void run(struct core *core, struct parent_slot *parent)
@@ -297,9 +320,13 @@ static void run(struct core *core, struct parent_slot *parent)
     }
     groups_follow(core, parent);
     if (!parent->parent.paused) {
+        if (parent->parent.phase == PARENT_GROUPS) {
+            (void)submodel_local_follow(core, parent);
+        }
         go_on(core, parent);
     }
     if (!parent->work.ended) {
+        submodel_local_note(core, parent);
         part_progress_show(core, parent);
         groups_show(core, parent);
     }
@@ -328,6 +355,9 @@ static bool begin_part(struct core *core, struct parent_slot *parent,
     struct job_spec spec;
     struct job_data data = parent->job.data;
     struct group_job made = {.group = index, .spec = &spec, .data = &data};
+    if (derived->phase == PARENT_GROUPS && job_is_local(&parent->job.spec)) {
+        submodel_local_begin(core, parent, index);
+    }
     if (derived->phase == PARENT_GROUPS) {
         submodel_group_job(parent, index, &spec, &data);
     } else {
@@ -370,8 +400,10 @@ void submodel_on_derived(struct core *core, const struct event *event)
     for (size_t pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < groups_part_count(parent) && may_begin(parent); i++) {
             const bool first = prefers(parent, i);
-            if (first == (pass == 0) && groups_part(parent, i)->state == PART_WAITING &&
-                !begin_part(core, parent, derived, i)) {
+            const bool waits =
+                groups_part(parent, i)->state == PART_WAITING &&
+                (derived->phase != PARENT_GROUPS || submodel_local_ready(core, parent, i));
+            if (first == (pass == 0) && waits && !begin_part(core, parent, derived, i)) {
                 return;
             }
         }

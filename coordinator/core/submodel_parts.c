@@ -36,8 +36,20 @@ static void view_without(const struct parent *row, const int64_t *missing, size_
             spec->view.class[spec->view.class_count++] = (int64_t)c;
         }
     }
-    view_sizes(&spec->view, row->class_samples, row->class_count, &sizes);
+    view_sizes(&spec->view, row->joint_class_count > 0 ? row->joint_samples : row->class_samples,
+               row->class_count, &sizes);
     data->epoch_samples = (int64_t)view_epoch(&sizes);
+}
+
+/* An uploaded data set in place of the data that stay on devices. */
+static void use_joint_data(const struct parent_slot *parent, struct job_spec *spec,
+                           struct job_data *data)
+{
+    spec->train_local = job_spec_default.train_local;
+    text_set(spec->dataset_train, NAME_SIZE, "%s", parent->job.spec.submodel.joint_dataset);
+    memcpy(data->train_sha256, parent->job.data.joint_sha256, SHA256_SIZE);
+    data->train_samples = parent->job.data.joint_samples;
+    data->epoch_samples = 0;
 }
 
 /* The harvested model as a whole, at a tenth of the rate. */
@@ -53,10 +65,25 @@ void submodel_joint_job(const struct parent_slot *parent, struct job_spec *spec,
     spec->learning_rate.final_value *= JOINT_RATE;
     part_spec_start_from(&parent->parent.harvest, parent->parent.harvest_sha256,
                          parent->parent.harvest_bytes, spec, data);
+    if (job_is_local(&parent->job.spec)) {
+        use_joint_data(parent, spec, data);
+    }
+    part_spec_own_data(data);
     if (missing_count > 0) {
         view_without(&parent->parent, missing, missing_count, spec, data);
     }
     part_spec_shorten_warmup(data, spec);
+}
+
+static void list_classes(const struct class_groups *groups, size_t group, double negatives,
+                         struct view *view)
+{
+    const struct class_group *one = &groups->group[group];
+    *view = (struct view){
+        .class_count = (size_t)one->class_count, .negatives = negatives, .holdout = GROUP_HOLDOUT};
+    for (int64_t c = 0; c < one->class_count; c++) {
+        view->class[c] = groups->class_of[one->class_first + c];
+    }
 }
 
 /* The classes of the group and a draw of the others, some own samples held out. */
@@ -64,16 +91,31 @@ void submodel_group_view(const struct class_groups *groups, size_t group,
                          const struct event_classes *classes, double negatives, struct view *view,
                          struct view_sizes *sizes)
 {
-    const struct class_group *one = &groups->group[group];
-    *view = (struct view){
-        .class_count = (size_t)one->class_count, .negatives = negatives, .holdout = GROUP_HOLDOUT};
-    for (int64_t c = 0; c < one->class_count; c++) {
-        view->class[c] = groups->class_of[one->class_first + c];
-        if (classes->samples[view->class[c]] < 2) {
+    list_classes(groups, group, negatives, view);
+    for (size_t c = 0; c < view->class_count; c++) {
+        const size_t class = (size_t)view->class[c];
+        if (class >= classes->count || classes->samples[class] < 2) {
             view->holdout = 0; /* one sample cannot be both trained on and held out */
         }
     }
     view_sizes(view, classes->samples, classes->count, sizes);
+}
+
+void submodel_part_view(const struct parent *row, double negatives, size_t group, struct view *view,
+                        struct view_sizes *sizes)
+{
+    const struct event_classes classes = {.samples = row->class_samples, .count = row->class_count};
+    const struct group_data *local = &row->groups.group[group].data;
+    if (local->own == 0) {
+        submodel_group_view(&row->groups, group, &classes, negatives, view, sizes);
+        return;
+    }
+    list_classes(&row->groups, group, negatives, view);
+    view->holdout = local->held > 0 ? view->holdout : 0;
+    *sizes = (struct view_sizes){.own = (uint64_t)local->own,
+                                 .held = (uint64_t)local->held,
+                                 .others = (uint64_t)local->others,
+                                 .drawn = (uint64_t)local->drawn};
 }
 
 /* One device, the stem's weights, new weights after it. A group that did not learn has the next
@@ -83,7 +125,6 @@ void submodel_group_job(const struct parent_slot *parent, size_t group, struct j
 {
     const struct parent *row = &parent->parent;
     const struct class_group *one = &row->groups.group[group];
-    const struct event_classes classes = {.samples = row->class_samples, .count = row->class_count};
     const struct parent_part *stem = &row->stem;
     char suffix[24];
     part_spec_begin(parent, spec);
@@ -102,9 +143,14 @@ void submodel_group_job(const struct parent_slot *parent, size_t group, struct j
     }
     struct view_sizes sizes;
     spec->has_view = true;
-    submodel_group_view(&row->groups, group, &classes, parent->job.spec.submodel.negatives,
-                        &spec->view, &sizes);
+    submodel_part_view(row, parent->job.spec.submodel.negatives, group, &spec->view, &sizes);
     data->epoch_samples = (int64_t)view_epoch(&sizes);
     data->holdout_samples = (int64_t)sizes.held;
+    if (job_is_local(&parent->job.spec)) {
+        spec->train_local.device = one->device;
+        memcpy(spec->train_local.sha256, one->data.sha256, SHA256_SIZE);
+        data->train_samples = one->data.own + one->data.held + one->data.others;
+    }
+    part_spec_own_data(data);
     part_spec_shorten_warmup(data, spec);
 }

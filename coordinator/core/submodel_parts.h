@@ -7,10 +7,13 @@
 
 struct parent_slot;
 
-/* Write the view of a group, and its sizes. */
+/* Write the view of a group on data of these classes, and its sizes. */
 void submodel_group_view(const struct class_groups *groups, size_t group,
                          const struct event_classes *classes, double negatives, struct view *view,
                          struct view_sizes *sizes);
+/* The same of a group of a parent: on its training data, or on those of the group's device. */
+void submodel_part_view(const struct parent *row, double negatives, size_t group, struct view *view,
+                        struct view_sizes *sizes);
 /* Write the job of a part. *spec: out. *data: that of the parent, in; what differs, out. */
 void submodel_stem_job(const struct parent_slot *parent, struct job_spec *spec);
 void submodel_group_job(const struct parent_slot *parent, size_t group, struct job_spec *spec,

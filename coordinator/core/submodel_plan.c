@@ -4,20 +4,16 @@
 #include <math.h>
 #include <string.h>
 
-#include "coordinator/core/candidates.h"
 #include "coordinator/core/class_groups.h"
 #include "coordinator/core/class_preferences.h"
 #include "coordinator/core/planning.h"
 #include "coordinator/core/slice_loads.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
+#include "coordinator/core/submodel_divide.h"
+#include "coordinator/core/submodel_local.h"
 #include "coordinator/core/submodel_parts.h"
 #include "libtrain/model/slim.h"
-
-/* Units of slices that are predicted within the step, of all devices and widths: about 20 ms. */
-#define TIMES_MAX 8192
-#define WIDTHS_MIN 4
-#define CORRECTIONS 4
 
 void submodel_take_classes(struct parent_slot *parent, const struct event_classes *classes)
 {
@@ -27,47 +23,24 @@ void submodel_take_classes(struct parent_slot *parent, const struct event_classe
     if (classes->groups) {
         row->groups = *classes->groups;
     }
+    if (classes->joint) {
+        memcpy(row->joint_samples, classes->joint,
+               classes->joint_count * sizeof(classes->joint[0]));
+        row->joint_class_count = classes->joint_count;
+    }
 }
 
-/* The devices that may train groups, as values in core->planning: those that are online, else all
- * that are known. Returns whether they are online. */
-static bool ask_devices(struct core *core, const struct parent_slot *parent,
-                        const struct plan_question *question)
+/* The devices that are online, else all that are known. Returns whether they are online. */
+static bool list_present(struct core *core, const struct parent_slot *parent,
+                         const struct plan_question *question)
 {
-    struct job_spec spec = parent->job.spec;
-    struct placement_request request = {.spec = &spec,
-                                        .model = parent->model,
-                                        .candidates = CANDIDATES_ONLINE,
-                                        .question = question};
-    spec.strategy = STRATEGY_PIPELINE;
-    spec.has_view = true; /* agents have to know it */
-    if (question) {
-        request.without =
-            (struct absent){.device = question->without, .count = question->without_count};
-    }
-    candidates_fill(core, &request, core->planning);
+    const struct job_spec *spec = &parent->job.spec;
+    submodel_fill_devices(core, spec, parent->model, CANDIDATES_ONLINE, question);
     const bool online = core->planning->device_count > 0;
     if (!online) {
-        request.candidates = CANDIDATES_KNOWN;
-        candidates_fill(core, &request, core->planning);
+        submodel_fill_devices(core, spec, parent->model, CANDIDATES_KNOWN, question);
     }
     return online;
-}
-
-/* The devices of the planning, the fastest first. */
-static void list_devices(const struct planning *planning, size_t stem, size_t *order, double *speed)
-{
-    for (size_t d = 0; d < planning->device_count; d++) {
-        const double own = planning_speed(planning, d, stem);
-        size_t at = d;
-        while (at > 0 && speed[at - 1] < own) {
-            speed[at] = speed[at - 1];
-            order[at] = order[at - 1];
-            at--;
-        }
-        speed[at] = own;
-        order[at] = d;
-    }
 }
 
 /* The number of groups that serve all classes. */
@@ -80,78 +53,6 @@ static size_t count_groups(const struct parent_slot *parent, const struct class_
     return wanted > 0             ? wanted
            : (double)count > most ? (size_t)most /* the narrowest layer allows no more */
                                   : count;
-}
-
-/* ---- loads ---- */
-
-/* The least share of the channels. */
-static int find_width_min(const struct model *model, size_t stem, struct class_problem *problem,
-                          struct err *err)
-{
-    uint32_t least = 0;
-    int rc = slim_least_channels(model, stem, &least, err);
-    if (rc == 0) {
-        problem->width_min = (double)SLIM_CHANNELS_MIN / (double)least;
-    }
-    return rc;
-}
-
-static struct slice_loads loads_of(const struct model *target,
-                                   const struct submodel_options *options,
-                                   const struct class_problem *problem)
-{
-    return (struct slice_loads){.target = target,
-                                .stem = (size_t)options->stem,
-                                .classes = problem->class_count / problem->group_count,
-                                .width_min = problem->width_min};
-}
-
-/* The same operations for all groups. cost[groups]: out. */
-static int list_operations(const struct slice_loads *loads, size_t groups, struct slice_cost *cost,
-                           struct err *err)
-{
-    int rc = slice_loads_list(loads, 0, SLICE_WIDTHS_MAX, &cost[0], err);
-    for (size_t g = 1; g < groups; g++) {
-        cost[g] = cost[0];
-    }
-    return rc;
-}
-
-/* ---- one division ---- */
-
-static void list_widths(const struct class_groups *groups, struct slim_group group[GROUPS_MAX])
-{
-    for (size_t g = 0; g < groups->count; g++) {
-        group[g] = (struct slim_group){.classes = (uint32_t)groups->group[g].class_count,
-                                       .width = groups->group[g].width};
-    }
-}
-
-static int check_groups(const struct model *target, size_t stem, const struct class_groups *groups,
-                        struct err *err)
-{
-    struct slim_group group[GROUPS_MAX];
-    list_widths(groups, group);
-    const struct slim_split split = {
-        .target = target, .stem = stem, .group = group, .group_count = groups->count};
-    return slim_check(&split, err);
-}
-
-typedef int (*choose_fn)(const struct class_problem *problem, struct class_groups *groups,
-                         struct err *err);
-
-/* Channels are divided at whole numbers: a group of the least width may get one channel less. */
-static int fit(const struct model *target, size_t stem, struct class_problem *problem,
-               choose_fn choose, struct class_groups *groups, struct err *err)
-{
-    const double one = problem->width_min / SLIM_CHANNELS_MIN;
-    int rc = choose(problem, groups, err);
-    if (rc == 0 && check_groups(target, stem, groups, err) != 0) {
-        problem->width_min += one;
-        rc = choose(problem, groups, err);
-        rc = rc ? rc : check_groups(target, stem, groups, err);
-    }
-    return rc;
 }
 
 /* ---- batches ---- */
@@ -187,11 +88,12 @@ static int divide_equally(const struct model *target, const struct job_spec *spe
     if (problem->group_count < 2) {
         return class_groups_solve(problem, groups, err); /* which says so */
     }
-    const struct slice_loads loads = loads_of(target, &spec->submodel, problem);
-    int rc = list_operations(&loads, problem->group_count * problem->replicas, cost, err);
+    const struct slice_loads loads = submodel_loads(target, &spec->submodel, problem);
+    int rc = submodel_operations(&loads, problem->group_count * problem->replicas, cost, err);
     alike.cost = cost;
-    rc =
-        rc ? rc : fit(target, (size_t)spec->submodel.stem, &alike, class_groups_solve, groups, err);
+    rc = rc ? rc
+            : submodel_fit(target, (size_t)spec->submodel.stem, &alike, class_groups_solve, groups,
+                           err);
     return rc ? rc : check_epochs(groups, &classes, spec, err);
 }
 
@@ -207,101 +109,11 @@ int submodel_plan_check(const struct model *target, const struct job_spec *spec,
         .group_count = options->group_count > 0 ? (size_t)options->group_count : least,
         .negatives = options->negatives,
         .replicas = (size_t)options->replicas};
-    int rc = find_width_min(target, (size_t)options->stem, &problem, err);
+    int rc = submodel_width_min(target, (size_t)options->stem, &problem, err);
     return rc ? rc : divide_equally(target, spec, &problem, &groups, err);
 }
 
 /* ---- devices ---- */
-
-/* How the groups are divided among devices, while it is searched for. Devices are in the order of
- * their speed. */
-struct dividing {
-    const struct core *core;
-    const struct parent_slot *parent;
-    const struct plan_question *question;
-    struct class_problem problem;
-    size_t order[PLANNING_DEVICES_MAX]; /* of the planning */
-    double speed[PLANNING_DEVICES_MAX]; /* with the whole target */
-    struct slice_cost seconds[GROUPS_MAX];
-    size_t timed; /* devices whose seconds are known */
-    size_t place[GROUPS_MAX], among[GROUPS_MAX];
-    struct slice_cost cost[GROUPS_MAX];
-};
-
-/* Narrow layers compute fewer operations a second than wide ones, by another factor on each device:
- * slices are compared by their seconds. */
-static int time_devices(struct dividing *dividing, size_t count, struct err *err)
-{
-    const struct model *target = dividing->parent->model;
-    struct slice_loads loads =
-        loads_of(target, &dividing->parent->job.spec.submodel, &dividing->problem);
-    const size_t most = TIMES_MAX / (count * target->unit_count);
-    const size_t widths = most < WIDTHS_MIN         ? WIDTHS_MIN
-                          : most < SLICE_WIDTHS_MAX ? most
-                                                    : SLICE_WIDTHS_MAX;
-    int rc = 0;
-    loads.core = dividing->core;
-    loads.question = dividing->question;
-    for (; rc == 0 && dividing->timed < count; dividing->timed++) {
-        rc = slice_loads_list(&loads, dividing->order[dividing->timed], widths,
-                              &dividing->seconds[dividing->timed], err);
-    }
-    return rc;
-}
-
-/* Channels are whole numbers, so the slices of a division differ from those of the known widths:
- * multiply their loads by what each slice takes. Returns the largest load; below 0: an error. */
-static double correct(struct dividing *dividing, const struct class_groups *groups, struct err *err)
-{
-    struct slim_group group[GROUPS_MAX];
-    const struct slim_split split = {.target = dividing->parent->model,
-                                     .stem = (size_t)dividing->parent->job.spec.submodel.stem,
-                                     .group = group,
-                                     .group_count = groups->count};
-    double largest = 0;
-    list_widths(groups, group);
-    for (size_t g = 0; g < groups->count; g++) {
-        struct slice_cost *cost = &dividing->cost[g];
-        const double own = class_groups_own(&dividing->problem, groups, g);
-        const double samples = class_groups_samples(&dividing->problem, own);
-        const double expected =
-            class_groups_load(&dividing->problem, g, own, groups->group[g].width) / samples;
-        const struct slice_place place = {
-            .split = &split, .group = g, .device = dividing->order[dividing->place[g]]};
-        double seconds;
-        if (slice_loads_sample(dividing->core, dividing->question, &place, &seconds, err) != 0) {
-            return -1;
-        }
-        seconds *= (double)dividing->among[g];
-        largest = fmax(largest, seconds * samples);
-        for (size_t i = 0; i < cost->count; i++) {
-            cost->load[i] *= seconds / expected;
-        }
-    }
-    return largest;
-}
-
-/* Divide, and the widths again by the slices that this gives; the best counts. */
-static int come_closer(struct dividing *dividing, struct class_groups *groups, struct err *err)
-{
-    const struct model *target = dividing->parent->model;
-    const size_t stem = (size_t)dividing->parent->job.spec.submodel.stem;
-    struct class_groups found;
-    double best = INFINITY;
-    int rc = fit(target, stem, &dividing->problem, class_groups_solve, &found, err);
-    for (int i = 0; rc == 0 && i < CORRECTIONS; i++) {
-        const double largest = correct(dividing, &found, err);
-        if (largest < 0) {
-            return ERR_INVALID;
-        }
-        if (largest < best) {
-            best = largest;
-            *groups = found;
-        }
-        rc = fit(target, stem, &dividing->problem, class_groups_widths, &found, err);
-    }
-    return rc;
-}
 
 static int divide_by_speed(struct dividing *dividing, struct class_groups *groups, struct err *err)
 {
@@ -311,7 +123,7 @@ static int divide_by_speed(struct dividing *dividing, struct class_groups *group
     if (devices == 0 || problem->group_count < 2 || count > GROUPS_MAX) {
         return ERR_INVALID;
     }
-    int rc = time_devices(dividing, devices < count ? devices : count, err);
+    int rc = submodel_time_devices(dividing, devices < count ? devices : count, err);
     if (rc) {
         return rc;
     }
@@ -323,7 +135,7 @@ static int divide_by_speed(struct dividing *dividing, struct class_groups *group
         }
     }
     problem->cost = dividing->cost;
-    return come_closer(dividing, groups, err);
+    return submodel_divide(dividing, class_groups_solve, groups, err);
 }
 
 /* As many groups as there are devices, or fewer if they would not have a batch each. */
@@ -427,10 +239,12 @@ int submodel_plan_widths(const struct model *target, const struct submodel_optio
     if (groups->group[0].width > 0) {
         return 0;
     }
-    int rc = find_width_min(target, (size_t)options->stem, &problem, err);
-    const struct slice_loads loads = loads_of(target, options, &problem);
-    rc = rc ? rc : list_operations(&loads, groups->count, cost, err);
-    return rc ? rc : fit(target, (size_t)options->stem, &problem, class_groups_widths, groups, err);
+    int rc = submodel_width_min(target, (size_t)options->stem, &problem, err);
+    const struct slice_loads loads = submodel_loads(target, options, &problem);
+    rc = rc ? rc : submodel_operations(&loads, groups->count, cost, err);
+    return rc ? rc
+              : submodel_fit(target, (size_t)options->stem, &problem, class_groups_widths, groups,
+                             err);
 }
 
 int submodel_plan(struct core *core, struct parent_slot *parent,
@@ -446,16 +260,19 @@ int submodel_plan(struct core *core, struct parent_slot *parent,
                                             .class_count = row->class_count,
                                             .negatives = options->negatives,
                                             .replicas = (size_t)options->replicas}};
+    if (job_is_local(&parent->job.spec)) {
+        return row->groups.count > 0 ? 0 : submodel_local_plan(core, parent, question, err);
+    }
     if (row->groups.count > 0) {
         return submodel_plan_widths(parent->model, options, row->class_samples, row->class_count,
                                     &row->groups, err);
     }
-    int rc = find_width_min(parent->model, stem, &dividing.problem, err);
+    int rc = submodel_width_min(parent->model, stem, &dividing.problem, err);
     if (rc) {
         return rc;
     }
-    const bool present = ask_devices(core, parent, question);
-    list_devices(core->planning, stem, dividing.order, dividing.speed);
+    const bool present = list_present(core, parent, question);
+    submodel_list_devices(core->planning, stem, dividing.order, dividing.speed);
     dividing.problem.group_count =
         count_groups(parent, &dividing.problem, core->planning->device_count);
     rc = divide(&dividing, &row->groups, err);

@@ -10,7 +10,18 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
+#include "coordinator/core/submodel_local.h"
 #include "coordinator/core/submodel_plan.h"
+
+/* Samples that stay on their devices bind groups, not the target. */
+static bool refuse_target(struct core *core, const struct event_job_submit *submit)
+{
+    struct event_job_submit anywhere = *submit;
+    struct job_spec spec = *submit->spec;
+    spec.train_local = job_spec_default.train_local;
+    anywhere.spec = &spec;
+    return jobs_refuse(core, &anywhere, NULL);
+}
 
 void submodel_on_submit(struct core *core, const struct event *event)
 {
@@ -18,11 +29,17 @@ void submodel_on_submit(struct core *core, const struct event *event)
     const struct event_classes *classes = submit->classes;
     struct err err = {0};
     ASSERT(classes && classes->count <= COUNTED_CLASSES_MAX);
-    if (!classes->groups && submodel_plan_check(submit->model, submit->spec, classes, &err) != 0) {
+    if (job_is_local(submit->spec)) {
+        if (submodel_local_check(core, submit, &err) != 0) {
+            act_problem(core, PROBLEM_INVALID_FIELDS, "/dataset/train/local: %.200s", err.text);
+            return;
+        }
+    } else if (!classes->groups &&
+               submodel_plan_check(submit->model, submit->spec, classes, &err) != 0) {
         act_problem(core, PROBLEM_INVALID_FIELDS, "/submodel: %.200s", err.text);
         return;
     }
-    if (jobs_refuse(core, submit, NULL)) {
+    if (refuse_target(core, submit)) {
         return;
     }
     if (submit->dry_run) {

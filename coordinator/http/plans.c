@@ -114,6 +114,11 @@ static bool take_parent(struct asked *asked, const struct parent *parent,
         (struct event_classes){.samples = posted->class_samples,
                                .count = parent->class_count,
                                .groups = posted->groups.count > 0 ? &posted->groups : NULL};
+    if (parent->joint_class_count > 0) {
+        memcpy(posted->joint_samples, parent->joint_samples, sizeof(posted->joint_samples));
+        posted->classes.joint = posted->joint_samples;
+        posted->classes.joint_count = parent->joint_class_count;
+    }
     asked->asked.job = (struct job_id){{0}};
     asked->asked.has_spec = true;
     if (catalog_find(asked->coordinator->catalog, job->spec.model.sha256, &posted->model, &err)) {

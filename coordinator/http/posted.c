@@ -26,20 +26,26 @@ static const struct dataset *find_dataset(struct coordinator *coordinator, const
     return dataset;
 }
 
+/* An uploaded data set beside the training data. */
+struct beside {
+    const struct dataset *data;
+    const char *pointer; /* of its name */
+};
+
 /* Labels are numbers: each has to mean the same class in both. */
 static int compare_classes(struct coordinator *coordinator, const struct dataset *train,
-                           const struct dataset *test, const struct name_list *names,
+                           const struct beside *beside, const struct name_list *names,
                            struct record_faults *faults, struct err *err)
 {
     struct name_list others AUTO(name_list_done) = {0};
-    if (strcmp(train->class_names_sha256, test->class_names_sha256) == 0) {
+    if (strcmp(train->class_names_sha256, beside->data->class_names_sha256) == 0) {
         return 0;
     }
-    int rc = describe_class_names(coordinator, test, &others, err);
+    int rc = describe_class_names(coordinator, beside->data, &others, err);
     if (!rc && !class_names_agree(&others, names)) {
         char difference[CLASS_NAMES_DIFFERENCE_MAX];
         class_names_difference(&others, names, difference);
-        record_fault(faults, "/dataset/test",
+        record_fault(faults, beside->pointer,
                      "its classes are not those of '%s' (%s): the same number means another",
                      train->name, difference);
     }
@@ -48,24 +54,25 @@ static int compare_classes(struct coordinator *coordinator, const struct dataset
 
 /* Compare the samples of both data sets. */
 static int compare_data(struct coordinator *coordinator, const struct dataset *train,
-                        const struct dataset *test, const struct name_list *names,
+                        const struct beside *beside, const struct name_list *names,
                         struct record_faults *faults, struct err *err)
 {
+    const struct dataset *test = beside->data;
     if (test->height != train->height || test->width != train->width ||
         test->channels != train->channels || strcmp(test->dtype, train->dtype) != 0 ||
         test->positions != train->positions) {
-        record_fault(faults, "/dataset/test", "its samples are not shaped like those of '%s'",
+        record_fault(faults, beside->pointer, "its samples are not shaped like those of '%s'",
                      train->name);
     }
     if (test->classes > train->classes) {
-        record_fault(faults, "/dataset/test", "it has labels up to %lld, '%s' only up to %lld",
+        record_fault(faults, beside->pointer, "it has labels up to %lld, '%s' only up to %lld",
                      (long long)test->classes - 1, train->name, (long long)train->classes - 1);
     }
     if (train->reading[0] && test->reading[0] && strcmp(train->reading, test->reading) != 0) {
-        record_fault(faults, "/dataset/test", "its samples were made by %s, those of '%s' by %s",
+        record_fault(faults, beside->pointer, "its samples were made by %s, those of '%s' by %s",
                      test->reading, train->name, train->reading);
     }
-    return compare_classes(coordinator, train, test, names, faults, err);
+    return compare_classes(coordinator, train, beside, names, faults, err);
 }
 
 /* The outputs of a view with its own numbers are its classes and one for all others. Without faults
@@ -128,6 +135,26 @@ static int find_class_names(struct coordinator *coordinator, const struct datase
                   : 0;
 }
 
+/* What the joint phase trains on where the training data stay on devices. */
+static int resolve_joint(struct coordinator *coordinator, struct posted_job *posted,
+                         struct record_faults *faults, struct err *err)
+{
+    struct beside beside = {.pointer = "/submodel/joint/dataset"};
+    beside.data =
+        find_dataset(coordinator, posted->spec.submodel.joint_dataset, beside.pointer, faults);
+    posted->joint = beside.data;
+    if (!beside.data) {
+        return 0;
+    }
+    memcpy(posted->data.joint_sha256, beside.data->sha256, SHA256_SIZE);
+    posted->data.joint_samples = beside.data->samples;
+    if (beside.data->samples < posted->spec.batch) {
+        record_fault(faults, beside.pointer, "has %lld samples, fewer than a batch",
+                     (long long)beside.data->samples);
+    }
+    return compare_data(coordinator, posted->train, &beside, &posted->class_names, faults, err);
+}
+
 static int resolve_data(struct coordinator *coordinator, struct posted_job *posted,
                         struct record_faults *faults, struct err *err)
 {
@@ -137,10 +164,11 @@ static int resolve_data(struct coordinator *coordinator, struct posted_job *post
     if (spec->dataset_test[0]) {
         test = find_dataset(coordinator, spec->dataset_test, "/dataset/test", faults);
     }
-    if (spec->train_local.name[0] && spec->strategy == STRATEGY_GOSSIP) {
+    if (job_is_local(spec) && strategy_has_parts((enum job_strategy)spec->strategy)) {
         train = posted_local(coordinator, posted, test, faults);
     } else if (spec->train_local.device.text[0]) { /* else job_spec_check has refused it */
-        record_fault(faults, "/dataset/train/local", "is for strategy 'gossip' only");
+        record_fault(faults, "/dataset/train/local",
+                     "is for strategies 'gossip' and 'submodel' only");
     } else if (spec->dataset_train[0]) {
         train = find_dataset(coordinator, spec->dataset_train, "/dataset/train", faults);
     }
@@ -156,7 +184,11 @@ static int resolve_data(struct coordinator *coordinator, struct posted_job *post
     if (!rc && test) {
         memcpy(posted->data.test_sha256, test->sha256, SHA256_SIZE);
         posted->data.test_samples = test->samples;
-        rc = compare_data(coordinator, train, test, &posted->class_names, faults, err);
+        const struct beside beside = {.data = test, .pointer = "/dataset/test"};
+        rc = compare_data(coordinator, train, &beside, &posted->class_names, faults, err);
+    }
+    if (!rc && spec->submodel.joint_dataset[0]) {
+        rc = resolve_joint(coordinator, posted, faults, err);
     }
     if (!rc && spec->has_view) {
         rc = resolve_view(posted, train, faults, err);

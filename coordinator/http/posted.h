@@ -17,7 +17,8 @@ struct posted_job {
     struct dataset local; /* train of data that stay on devices */
     /* Of a job of sub-models: */
     const struct dataset *train; /* borrowed until the loop's next turn */
-    int64_t class_samples[COUNTED_CLASSES_MAX];
+    const struct dataset *joint; /* the same; NULL: the joint phase has no data of its own */
+    int64_t class_samples[COUNTED_CLASSES_MAX], joint_samples[COUNTED_CLASSES_MAX];
     struct class_groups groups; /* count 0: planned */
     struct event_classes classes;
 };

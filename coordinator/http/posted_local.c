@@ -60,6 +60,9 @@ static void add_up(const struct core *core, struct posted_job *posted)
         if (offer && strcmp(form, spec->train_local.form) == 0) {
             out->samples += offer->samples;
             out->classes = offer->classes > out->classes ? offer->classes : out->classes;
+            for (size_t c = 0; c < offer->class_count_count; c++) {
+                out->class_count[c] += offer->class_count[c];
+            }
             held += job_held(spec, offer);
         }
     }
@@ -106,5 +109,8 @@ const struct dataset *posted_local(const struct coordinator *coordinator, struct
         out->classes = test->classes; /* devices may lack the last ones */
     }
     spec->train_local.classes = out->classes;
+    if (out->classes <= OFFER_CLASSES_MAX && out->positions <= 1) {
+        out->class_count_count = (size_t)out->classes; /* else devices do not count them */
+    }
     return out;
 }

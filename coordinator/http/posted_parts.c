@@ -9,30 +9,34 @@
 #include "libtrain/model/slim.h"
 #include "schema/job_check.h"
 
-static void check_counts(const struct posted_job *posted, struct record_faults *faults)
+/* Whether the classes of a data set are known one by one. */
+static void check_counts(const struct posted_job *posted, const struct dataset *data,
+                         const char *pointer, struct record_faults *faults)
 {
     const char *strategy = job_strategy_names[posted->spec.strategy];
-    const struct dataset *train = posted->train;
-    if (train->positions > 1) {
+    const bool local = data == &posted->local;
+    const int most = local ? OFFER_CLASSES_MAX : COUNTED_CLASSES_MAX;
+    if (data->positions > 1) {
         record_fault(faults, "/strategy", "'%s' needs one label a sample; '%s' has more", strategy,
-                     train->name);
-    } else if (train->classes > COUNTED_CLASSES_MAX) {
-        record_fault(faults, "/strategy", "'%s' divides at most %d classes; '%s' has %lld",
-                     strategy, COUNTED_CLASSES_MAX, train->name, (long long)train->classes);
-    } else if (train->class_count_count == 0) {
-        record_fault(faults, "/dataset/train",
+                     data->name);
+    } else if (data->classes > most) {
+        record_fault(faults, "/strategy", "'%s' divides at most %d classes%s; '%s' has %lld",
+                     strategy, most, local ? " of data that stay on devices" : "", data->name,
+                     (long long)data->classes);
+    } else if (data->class_count_count == 0) {
+        record_fault(faults, pointer,
                      "the classes of '%s' were not counted when it was stored; upload it again",
-                     train->name);
+                     data->name);
     }
 }
 
 /* Its group could not learn a class without samples. */
-static void check_each(const struct dataset *train, struct record_faults *faults)
+static void check_each(const struct dataset *train, bool local, struct record_faults *faults)
 {
     for (size_t c = 0; c < train->class_count_count && !faults->more; c++) {
         if (train->class_count[c] == 0) {
-            record_fault(faults, "/dataset/train", "class %zu of '%s' has no samples", c,
-                         train->name);
+            record_fault(faults, "/dataset/train", "class %zu of '%s' has no samples%s", c,
+                         train->name, local ? " on any device" : "");
         }
     }
 }
@@ -150,8 +154,12 @@ static int resolve_submodel(struct posted_job *posted, struct record_faults *fau
 {
     const struct dataset *train = posted->train;
     const struct submodel_options *options = &posted->spec.submodel;
-    check_counts(posted, faults);
-    check_each(train, faults);
+    const bool local = train == &posted->local;
+    check_counts(posted, train, "/dataset/train", faults);
+    check_each(train, local, faults);
+    if (posted->joint) {
+        check_counts(posted, posted->joint, "/submodel/joint/dataset", faults);
+    }
     if (faults->count > 0) {
         return ERR_INVALID;
     }
@@ -172,6 +180,11 @@ static int resolve_submodel(struct posted_job *posted, struct record_faults *fau
         (struct event_classes){.samples = posted->class_samples,
                                .count = train->class_count_count,
                                .groups = posted->groups.count > 0 ? &posted->groups : NULL};
+    if (posted->joint) { /* which may lack the last classes */
+        memcpy(posted->joint_samples, posted->joint->class_count, sizeof(posted->joint_samples));
+        posted->classes.joint = posted->joint_samples;
+        posted->classes.joint_count = train->class_count_count;
+    }
     if (!rc) {
         check_labels(posted, faults);
         rc = check_slices(posted, faults, err);
@@ -179,7 +192,7 @@ static int resolve_submodel(struct posted_job *posted, struct record_faults *fau
     if (!rc && posted->groups.count > 0) {
         check_epochs(posted, faults);
         rc = plan_widths(posted, faults, err);
-    } else if (!rc) {
+    } else if (!rc && !local) { /* else the core knows what devices have */
         rc = check_plan(posted, faults, err);
     }
     return rc;
@@ -192,7 +205,7 @@ static int resolve_gossip(struct posted_job *posted, struct record_faults *fault
     if (train == &posted->local) {
         return 0; /* nothing to divide */
     }
-    check_counts(posted, faults);
+    check_counts(posted, train, "/dataset/train", faults);
     if (faults->count > 0) {
         return ERR_INVALID;
     }

@@ -22,6 +22,7 @@ static const struct reference {
     {BLOB, "center_units", "$.sha256", false},
     {BLOB, "jobs", "$.data.train_sha256", true},
     {BLOB, "jobs", "$.data.test_sha256", true},
+    {BLOB, "jobs", "$.data.joint_sha256", true},
     {BLOB, "jobs", "$.data.checkpoint_sha256", true},
     {TEXT, "jobs", "$.spec.model.sha256", false},
     {TEXT, "models", "$.sha256", false},

@@ -1148,6 +1148,8 @@ class JobData(TypedDict):
     holdout_samples: NotRequired[Count]
     checkpoint_sha256: str | None
     checkpoint_size_bytes: Count
+    joint_sha256: NotRequired[Sha256]
+    joint_samples: NotRequired[Count]
     tune: bool
 
 
@@ -1806,6 +1808,7 @@ class ViewShard(TypedDict):
 class Joint(TypedDict):
     epochs: NotRequired[int]
     units: NotRequired[Literal["head", "all"] | list[str]]
+    dataset: NotRequired[str | None]
 
 
 class ServerPlace(TypedDict):

@@ -95,8 +95,7 @@ def test_a_job_on_local_data_reports_faults_at_its_fields():
         expect("/gossip/critical", "must be 0", gossip={"critical": 0.5})
         weighed = {**job, "gossip": {"weights": "accuracy"}}
         api.problem("POST", "/v1/jobs", weighed, code="bad_split", words=("no samples",))
-        expect(place, "for strategy 'gossip' only", strategy="pipeline", devices={"min": 1})
-        expect(place, "not for strategy 'submodel'", strategy="submodel", devices={"min": 1})
+        expect(place, "'gossip' and 'submodel': with", strategy="pipeline", devices={"min": 1})
         both = {"train": {"local": "xrays", "name": "digits-train"}}
         expect("/dataset/train", "needs the name of a data set, or 'local'", dataset=both)
         expect("/dataset/train", "needs the name of a data set, or 'local'", dataset={"train": {}})
@@ -108,7 +107,7 @@ def test_a_job_on_local_data_reports_faults_at_its_fields():
         one = {"min": 1, "max": 1}
         expect(
             place,
-            "for strategy 'gossip' only",
+            "for strategies 'gossip' and 'submodel' only",
             dataset={"train": forged},
             strategy="pipeline",
             devices=one,

@@ -1,6 +1,6 @@
 """Jobs of sub-models: faults at their fields, parts, and verbs on them."""
 
-from api import BINARY, JOB, Api
+from api import BINARY, JOB, Api, record
 from datasets import npy, tar_of_bytes
 from events import Stream
 from fake_agent import FakeAgent, finish
@@ -20,6 +20,74 @@ def model_of(units, op="relu"):
     first["ops"].insert(0, {"type": "flatten"})
     parts = [first, unit("narrow", units, [{"type": op}]), unit("head", "classes", [])]
     return {"description": {"name": "m", "units": parts, "loss": {"type": "softmax_cross_entropy"}}}
+
+
+def counted(api, name, counts):
+    """A device with so many samples of each class of the digits."""
+    shape = api.get("/v1/datasets/digits-test")
+    like = {key: shape[key] for key in ("height", "width", "channels", "dtype")}
+    data = record("offer", name="xrays", sha256="ab" * 32, classes=10, **like)
+    data |= {"samples": sum(counts), "class_counts": counts}
+    return FakeAgent(api, name=name, protocol=6, data=[data])
+
+
+def test_sub_models_of_local_data_report_faults_and_are_previewed():
+    with Api() as api:
+        stem = finish(api, api.submit(JOB), [FakeAgent(api, name="trainer")])["checkpoint"]
+        local = {"train": {"local": "xrays"}, "test": "digits-test"}
+        right = {"stem_epochs": 0, "joint": {"epochs": 1, "dataset": "digits-test"}}
+        job = {**PARTED, "dataset": local, "init": {"checkpoint": stem}, "submodel": right}
+
+        def expect(pointer, words, submodel=None, **fields):
+            body = {**job, "submodel": {**right, **(submodel or {})}, **fields}
+            answer = api.problem("POST", "/v1/jobs", body, code="invalid_fields")
+            seen = {fault["pointer"]: fault["message"] for fault in answer.json["errors"]}
+            must(pointer in seen and words in seen[pointer], f"{submodel} {fields}: {seen}")
+
+        place = "/dataset/train/local"
+        expect(place, "no device offers a data set 'xrays'")
+        counted(api, "none-of-9", [120] * 9 + [0])
+        expect("/dataset/train", "class 9 of 'xrays' has no samples on any device")
+        counted(api, "two-classes", [0] * 8 + [120] * 2)
+        words = (place, "class 9 is on 0 devices")
+        api.problem("POST", "/v1/jobs", job, code="invalid_fields", words=words)
+        counted(api, "all", [20] * 5 + [120] * 5)
+        expect("/init/checkpoint", "is needed with data that stay on devices", init={})
+        expect("/submodel/stem_epochs", "must be 0 with data that stay", {"stem_epochs": 1})
+        expect("/submodel/groups", "must be null with data that stay", {"groups": HALVES})
+        none = {"negatives": 0, "allow_no_negatives": True}
+        expect("/submodel/negatives", "must be above 0 with data that stay", none)
+        expect("/submodel/joint/dataset", "is needed with data", {"joint": {"epochs": 1}})
+        idle = {"joint": {"epochs": 0, "dataset": "digits-test"}}
+        expect("/submodel/joint/dataset", "of no use", idle)
+        expect("/submodel/joint/dataset", "no data set 'no'", {"joint": {"dataset": "no"}})
+        uploaded = {"train": "digits-train"}
+        expect("/submodel/joint/dataset", "for data that stay on devices", dataset=uploaded)
+        held = {**local, "test": {"holdout": 0.1}}
+        expect("/dataset/test/holdout", "is not for jobs of sub-models", dataset=held)
+        expect("/submodel/group_count", "half of the 10 classes", {"group_count": 6})
+        three = {**job, "submodel": {**right, "group_count": 3}}
+        api.problem("POST", "/v1/jobs", three, code="invalid_fields", words=(place, "3 groups"))
+
+        seen = api.request("POST", "/v1/jobs?dry_run=true", job, expect=200).json
+        planned = {group["name"]: group["classes"] for group in seen["submodel"]["groups"]}
+        must(planned == {"none-of-9": [0, 1, 2, 3, 4], "all": [5, 6, 7, 8, 9]}, f"{planned}")
+        must(seen["stages"] == [] and seen["submodel"]["pipeline_seconds"] is None, f"{seen}")
+        must(seen["submodel"]["single_seconds"] is None, f"{seen['submodel']}")
+        must(seen["submodel"]["fastest"] == "submodel", f"{seen['submodel']}")
+        made = api.submit(job)
+        must(made["data"]["train_sha256"] is None, f"{made['data']}")
+        must(made["data"]["joint_samples"] > 0, f"{made['data']}")
+        group = api.get(f"/v1/jobs/{made['id']}/groups/0/spec")
+        must(group["dataset"]["train"]["sha256"] == "ab" * 32, f"{group['dataset']}")
+        must(group["view"]["classes"] in planned.values(), f"{group['view']}")
+        new = {"name": "new", "gflops": 9, "memory_bytes_per_second": 1e9, "memory_bytes": 1 << 30}
+        question = {"job": made["id"], "devices": [new]}
+        api.problem("POST", "/v1/plans", question, code="invalid_fields", words=("offers no data",))
+        api.verb(made, "cancel")
+        untested = api.submit({**job, "dataset": {"train": local["train"]}})
+        api.problem("DELETE", "/v1/datasets/digits-test", code="in_use")
+        api.verb(untested, "cancel")
 
 
 def test_a_job_of_sub_models_reports_faults_at_its_fields():

@@ -1,6 +1,7 @@
 /* How classes and channels are divided among devices: by the expected seconds of their slices, with
- * a batch for each group, and by the classes that devices prefer. */
+ * a batch for each group, by the classes that devices prefer, and by the data that they have. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,11 +9,13 @@
 #include "coordinator/core/class_groups.h"
 #include "coordinator/core/planning.h"
 #include "coordinator/core/slice_loads.h"
+#include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/submodel_parts.h"
 #include "coordinator/core/submodel_plan.h"
 #include "libtrain/description/description.h"
 #include "libtrain/description/zoo.h"
+#include "schema/job_check.h"
 #include "tests/unit/coordinator_core/world.h"
 
 #define CLASSES 10
@@ -179,9 +182,133 @@ static void groups_are_equal_if_unequal_ones_would_have_less_than_a_batch(void *
     end(&bench);
 }
 
+/* ---- data that stay on devices ---- */
+
+/* What each device has: `most` samples of the classes c with c % DEVICES == d, and `few` of others.
+ */
+static void offer_data(struct bench *bench, int64_t most, int64_t few)
+{
+    struct job_spec *spec = &bench->parent->job.spec;
+    for (size_t d = 0; d < DEVICES; d++) {
+        struct device *device = &slots_device_at(bench->world->core, d)->device;
+        struct offer *offer = &device->offer[0];
+        *offer = (struct offer){.name = "photos",
+                                .height = 49,
+                                .width = 40,
+                                .channels = 1,
+                                .dtype = "U8",
+                                .classes = CLASSES,
+                                .class_count_count = CLASSES};
+        (void)memset(offer->sha256, (int)('a' + d), SHA256_SIZE - 1);
+        for (size_t c = 0; c < CLASSES; c++) {
+            offer->class_count[c] = c % DEVICES == d ? most : few;
+            offer->samples += offer->class_count[c];
+        }
+        device->offer_count = 1;
+        device->protocol = PROTOCOL_VERSION;
+        offer_form(offer, spec->train_local.form);
+    }
+    (void)snprintf(spec->train_local.name, NAME_SIZE, "photos");
+    (void)snprintf(spec->submodel.joint_dataset, NAME_SIZE, "public");
+    spec->train_local.classes = CLASSES;
+}
+
+static const struct device *device_of(const struct bench *bench, const struct class_group *group)
+{
+    return &slots_device(bench->world->core, group->device.text)->device;
+}
+
+static void groups_are_bound_to_what_their_devices_have(void **state)
+{
+    (void)state;
+    struct bench bench;
+    double least = INFINITY, most = 0;
+    begin(&bench, "alexnet-cifar", 600);
+    offer_data(&bench, 300, 40);
+    struct parent_slot *parent = bench.parent;
+    const struct class_groups *groups = plan(&bench);
+    assert_int_equal(groups->count, DEVICES);
+    for (size_t g = 0; g < groups->count; g++) {
+        const struct class_group *group = &groups->group[g];
+        const struct offer *offer = &device_of(&bench, group)->offer[0];
+        struct job_spec spec;
+        struct job_data data = {.joint_samples = 7, .joint_sha256 = "f"};
+        assert_int_equal(group->class_count, 2);
+        assert_int_equal(offer->class_count[groups->class_of[group->class_first]], 300);
+        assert_int_equal(offer->class_count[groups->class_of[group->class_first + 1]], 300);
+        submodel_group_job(parent, g, &spec, &data);
+        assert_string_equal(spec.train_local.device.text, group->device.text);
+        assert_string_equal(spec.train_local.sha256, offer->sha256);
+        assert_int_equal(data.train_samples, offer->samples);
+        assert_int_equal(data.holdout_samples, 30); /* 5 % of 600 */
+        assert_int_equal(data.epoch_samples, 570 + 320);
+        assert_true(data.joint_samples == 0 && data.joint_sha256[0] == '\0');
+        assert_true(spec.view.holdout > 0 && spec.view.class_count == 2);
+        least = fmin(least, group->width);
+        most = fmax(most, group->width);
+    }
+    assert_true(most > 1.5 * least); /* widths follow the speeds */
+    end(&bench);
+}
+
+static void a_device_with_less_than_a_batch_has_no_group(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct err err = {0};
+    begin(&bench, "alexnet-cifar", 600);
+    offer_data(&bench, 300, 40);
+    struct offer *small = &slots_device_at(bench.world->core, 3)->device.offer[0];
+    for (size_t c = 0; c < CLASSES; c++) {
+        small->class_count[c] = 4;
+    }
+    small->samples = 4 * CLASSES; /* two classes and as many others: 16 */
+    const struct class_groups *groups = plan(&bench);
+    assert_int_equal(groups->count, DEVICES - 1);
+    for (size_t g = 0; g < groups->count; g++) {
+        assert_true(device_of(&bench, &groups->group[g])->offer != small);
+    }
+    bench.parent->job.spec.batch = 2000;
+    bench.parent->parent.groups.count = 0;
+    assert_int_equal(submodel_plan(bench.world->core, bench.parent, NULL, &err), ERR_INVALID);
+    end(&bench);
+}
+
+static void the_joint_phase_trains_on_the_uploaded_data(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct job_spec spec;
+    begin(&bench, "alexnet-cifar", 600);
+    offer_data(&bench, 300, 40);
+    struct parent_slot *parent = bench.parent;
+    parent->job.data = (struct job_data){.joint_samples = 500, .train_samples = 4600};
+    (void)memset(parent->job.data.joint_sha256, 'e', SHA256_SIZE - 1);
+    (void)plan(&bench);
+    for (size_t c = 0; c < CLASSES; c++) {
+        parent->parent.joint_samples[c] = 50;
+    }
+    parent->parent.joint_class_count = CLASSES;
+    struct job_data data = parent->job.data;
+    submodel_joint_job(parent, &spec, &data);
+    assert_string_equal(spec.dataset_train, "public");
+    assert_false(job_is_local(&spec));
+    assert_string_equal(data.train_sha256, parent->job.data.joint_sha256);
+    assert_int_equal(job_epoch_samples(&data), 500);
+    assert_int_equal(data.joint_samples, 0);
+    parent->parent.part[1].state = PART_MISSING;
+    data = parent->job.data;
+    submodel_joint_job(parent, &spec, &data);
+    assert_int_equal(job_epoch_samples(&data), 400); /* without its two classes */
+    end(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(groups_are_bound_to_what_their_devices_have),
+        cmocka_unit_test(a_device_with_less_than_a_batch_has_no_group),
+        cmocka_unit_test(the_joint_phase_trains_on_the_uploaded_data),
         cmocka_unit_test(groups_of_unequal_devices_take_alike_expected_seconds),
         cmocka_unit_test(there_are_fewer_groups_if_they_would_have_less_than_a_batch),
         cmocka_unit_test(groups_are_equal_if_unequal_ones_would_have_less_than_a_batch),

@@ -1,4 +1,4 @@
-#include "coordinator/core/gossip_local.h"
+#include "coordinator/core/local_groups.h"
 
 #include <string.h>
 
@@ -7,19 +7,46 @@
 #include "coordinator/core/local_data.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
+#include "coordinator/core/submodel_parts.h"
 #include "coordinator/core/text.h"
 
-bool gossip_is_local(const struct job_spec *spec)
+/* The classes of a group, of which it has some where the job divides them, and a batch. */
+static bool has_classes(const struct parent_slot *parent, size_t group, const struct offer *offer)
 {
-    return spec->train_local.name[0] != '\0';
+    const struct class_groups *groups = &parent->parent.groups;
+    const struct class_group *one = &groups->group[group];
+    const struct event_classes classes = {.samples = offer->class_count,
+                                          .count = offer->class_count_count};
+    const struct job_spec *spec = &parent->job.spec;
+    struct view view;
+    struct view_sizes sizes;
+    for (int64_t c = 0; c < one->class_count; c++) {
+        const size_t class = (size_t)groups->class_of[one->class_first + c];
+        if (class >= classes.count || classes.samples[class] == 0) {
+            return false;
+        }
+    }
+    if (one->class_count == 0) {
+        return true;
+    }
+    submodel_group_view(groups, group, &classes, spec->submodel.negatives, &view, &sizes);
+    return sizes.others > 0 && (int64_t)view_epoch(&sizes) >= spec->batch;
 }
 
-bool gossip_local_changed(const struct core *core, const struct parent_slot *parent,
+const struct offer *local_groups_offer(const struct core *core, const struct parent_slot *parent,
+                                       size_t group)
+{
+    const struct device_id *device = &parent->parent.groups.group[group].device;
+    const struct offer *offer = local_data_offer(core, &parent->job.spec, parent->model, device);
+    return offer && has_classes(parent, group, offer) ? offer : NULL;
+}
+
+bool local_groups_changed(const struct core *core, const struct parent_slot *parent,
                           const struct job_slot *job)
 {
     const struct local_train *local = &job->job.spec.train_local;
     const struct offer *offer =
-        gossip_is_local(&parent->job.spec)
+        job_is_local(&parent->job.spec)
             ? local_data_offer(core, &parent->job.spec, parent->model, &local->device)
             : NULL;
     return offer && strcmp(offer->sha256, local->sha256) != 0 && !local_data_extends(offer, job);
@@ -51,18 +78,19 @@ static bool waits(const struct core *core, const struct parent_slot *parent, siz
     return part->state == PART_WAITING || (job && job->job.state == JOB_WAITING_FOR_DEVICES);
 }
 
-void gossip_local_note(const struct core *core, struct parent_slot *parent)
+void local_groups_note(const struct core *core, struct parent_slot *parent)
 {
     const struct job_spec *spec = &parent->job.spec;
     const size_t groups = parent->parent.groups.count;
     parent->work.note[0] = '\0';
-    for (size_t d = 0; gossip_is_local(spec) && d < core->devices.count; d++) {
+    for (size_t d = 0; job_is_local(spec) && d < core->devices.count; d++) {
         const struct device_slot *slot = slots_device_at(core, d);
         const struct device *device = &slot->device;
         const struct offer *any =
             offer_find(device->offer, device->offer_count, spec->train_local.name);
-        const bool fits = local_data_fitting(spec, parent->model, device) != NULL;
         const size_t group = group_of(parent, &device->id);
+        const bool fits = group < groups ? local_groups_offer(core, parent, group) != NULL
+                                         : local_data_fitting(spec, parent->model, device) != NULL;
         if (group < groups && waits(core, parent, group)) {
             add(parent->work.note,
                 !device_online(slot) ? "is away, and its group waits"

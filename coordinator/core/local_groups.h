@@ -1,0 +1,22 @@
+/* local_groups.h: a job of groups that train apart on data that never leave their devices: which
+ * devices have such data, and when a group begins again because its data have changed. */
+#ifndef COORDINATOR_CORE_LOCAL_GROUPS_H
+#define COORDINATOR_CORE_LOCAL_GROUPS_H
+
+#include "coordinator/core/core.h"
+
+struct job_slot;
+struct parent_slot;
+
+/* Return what the device of a group offers, if the group can train on it; else NULL. */
+const struct offer *local_groups_offer(const struct core *core, const struct parent_slot *parent,
+                                       size_t group);
+/* Return whether the device of a group's job offers other data to it than those that it trains on,
+ * and not only more of them. */
+bool local_groups_changed(const struct core *core, const struct parent_slot *parent,
+                          const struct job_slot *job);
+/* Write which devices are left out, and for which devices groups wait, for the message of the
+ * parent. */
+void local_groups_note(const struct core *core, struct parent_slot *parent);
+
+#endif

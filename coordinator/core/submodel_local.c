@@ -1,0 +1,305 @@
+#include "coordinator/core/submodel_local.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/core/class_owners.h"
+#include "coordinator/core/groups.h"
+#include "coordinator/core/local_data.h"
+#include "coordinator/core/local_groups.h"
+#include "coordinator/core/submodel_divide.h"
+#include "coordinator/core/submodel_parts.h"
+#include "coordinator/core/text.h"
+
+_Static_assert(OWNERS_MAX == PLANNING_DEVICES_MAX, "a device has one place in both");
+
+/* ---- which devices ---- */
+
+/* The devices of core->planning, the fastest first, and what each has. */
+struct owners {
+    struct class_owner owner[OWNERS_MAX];
+    size_t order[PLANNING_DEVICES_MAX];
+    double speed[PLANNING_DEVICES_MAX];
+};
+
+/* The groups, and the place of each one's device in the order. */
+struct owned {
+    struct class_groups groups;
+    size_t place[GROUPS_MAX];
+};
+
+static struct event_classes classes_of(const struct offer *offer)
+{
+    return (struct event_classes){.samples = offer->class_count, .count = offer->class_count_count};
+}
+
+static const struct offer *offer_at(const struct core *core, const struct job_spec *spec,
+                                    const struct model *model, size_t device)
+{
+    return local_data_offer(core, spec, model, &core->planning->device[device].id);
+}
+
+static void list_owners(const struct core *core, const struct job_spec *spec,
+                        const struct model *model, struct owners *out)
+{
+    const struct planning *planning = core->planning;
+    submodel_list_devices(planning, (size_t)spec->submodel.stem, out->order, out->speed);
+    for (size_t i = 0; i < planning->device_count; i++) {
+        const struct offer *offer = offer_at(core, spec, model, out->order[i]);
+        out->owner[i] = (struct class_owner){.speed = fmax(out->speed[i], 1e-9)};
+        if (offer) {
+            out->owner[i].data = (struct class_samples){.samples = offer->class_count,
+                                                        .count = offer->class_count_count};
+        }
+    }
+}
+
+/* Bind a group to what its device offers. */
+static void bind(const struct offer *offer, double negatives, struct class_groups *groups,
+                 size_t group)
+{
+    const struct event_classes classes = classes_of(offer);
+    struct group_data *data = &groups->group[group].data;
+    struct view view;
+    struct view_sizes sizes;
+    submodel_group_view(groups, group, &classes, negatives, &view, &sizes);
+    *data = (struct group_data){.own = (int64_t)sizes.own,
+                                .held = (int64_t)sizes.held,
+                                .others = (int64_t)sizes.others,
+                                .drawn = (int64_t)sizes.drawn};
+    memcpy(data->sha256, offer->sha256, SHA256_SIZE);
+}
+
+/* Whether each group has a batch in an epoch. Of the first one that has not: *small. */
+static int check_epochs(const struct owners *owners, const struct job_spec *spec,
+                        const struct owned *owned, size_t *small, struct err *err)
+{
+    const struct class_groups *groups = &owned->groups;
+    for (size_t g = 0; g < groups->count; g++) {
+        const struct class_samples *data = &owners->owner[owned->place[g]].data;
+        const struct event_classes classes = {.samples = data->samples, .count = data->count};
+        struct view view;
+        struct view_sizes sizes;
+        submodel_group_view(groups, g, &classes, spec->submodel.negatives, &view, &sizes);
+        if ((int64_t)view_epoch(&sizes) < spec->batch) {
+            *small = g;
+            return err_set(err, ERR_INVALID,
+                           "one of %zu devices would have %" PRIu64
+                           " training samples in an epoch, fewer than a batch of %" PRId64,
+                           groups->count, view_epoch(&sizes), spec->batch);
+        }
+    }
+    return 0;
+}
+
+/* Classes and devices. Devices that would have less than a batch are left out. */
+static int choose_owners(const struct job_spec *spec, struct owners *owners,
+                         const struct owner_problem *problem, struct owned *out, struct err *err)
+{
+    struct err why = {0};
+    for (;;) {
+        size_t small;
+        int rc = class_owners_solve(problem, &out->groups, out->place, err);
+        if (rc) {
+            *err = why.text[0] != '\0' ? why : *err;
+            return rc;
+        }
+        if (check_epochs(owners, spec, out, &small, &why) == 0) {
+            return 0;
+        }
+        owners->owner[out->place[small]].data.count = 0;
+    }
+}
+
+static struct owner_problem problem_of(const struct core *core, const struct job_spec *spec,
+                                       const struct owners *owners, double width_min)
+{
+    const struct submodel_options *options = &spec->submodel;
+    return (struct owner_problem){.owner = owners->owner,
+                                  .owner_count = core->planning->device_count,
+                                  .class_count = (size_t)spec->train_local.classes,
+                                  .replicas = (size_t)options->replicas,
+                                  .group_count = (size_t)(options->group_count * options->replicas),
+                                  .groups_max = (size_t)floor(1 / width_min),
+                                  .negatives = options->negatives};
+}
+
+int submodel_local_check(struct core *core, const struct event_job_submit *submit, struct err *err)
+{
+    const struct job_spec *spec = submit->spec;
+    struct class_problem widths;
+    struct owners owners;
+    struct owned owned;
+    int rc = submodel_width_min(submit->model, (size_t)spec->submodel.stem, &widths, err);
+    if (rc) {
+        return rc;
+    }
+    submodel_fill_devices(core, spec, submit->model, CANDIDATES_KNOWN, NULL);
+    list_owners(core, spec, submit->model, &owners);
+    const struct owner_problem problem = problem_of(core, spec, &owners, widths.width_min);
+    return choose_owners(spec, &owners, &problem, &owned, err);
+}
+
+/* ---- their widths ---- */
+
+/* Groups of one device each, in the order of the groups. */
+static int divide_channels(struct dividing *dividing, const struct owners *owners,
+                           struct owned *owned, struct err *err)
+{
+    struct class_samples data[GROUPS_MAX];
+    const size_t count = owned->groups.count;
+    for (size_t g = 0; g < count; g++) {
+        data[g] = owners->owner[owned->place[g]].data;
+        dividing->order[g] = owners->order[owned->place[g]];
+        dividing->place[g] = g;
+        dividing->among[g] = 1;
+    }
+    dividing->timed = 0;
+    dividing->problem.group_count = count;
+    dividing->problem.data = data;
+    int rc = submodel_time_devices(dividing, count, err);
+    memcpy(dividing->cost, dividing->seconds, sizeof(dividing->cost));
+    dividing->problem.cost = dividing->cost;
+    return rc ? rc : submodel_divide(dividing, class_groups_widths, &owned->groups, err);
+}
+
+/* Fewer groups have wider slices. */
+static int divide(struct dividing *dividing, struct owners *owners, struct owned *owned,
+                  struct err *err)
+{
+    const struct parent_slot *parent = dividing->parent;
+    const struct job_spec *spec = &parent->job.spec;
+    const double width_min = dividing->problem.width_min;
+    struct owner_problem problem = problem_of(dividing->core, spec, owners, width_min);
+    int rc;
+    do {
+        rc = choose_owners(spec, owners, &problem, owned, err);
+        if (rc) {
+            return rc;
+        }
+        dividing->problem.width_min = width_min;
+        rc = divide_channels(dividing, owners, owned, err);
+        problem.groups_max = owned->groups.count - 1;
+    } while (rc && problem.group_count == 0 && problem.groups_max >= 2);
+    return rc;
+}
+
+static int plan_with(struct core *core, const struct parent_slot *parent,
+                     enum candidates candidates, const struct plan_question *question,
+                     struct class_groups *out, struct err *err)
+{
+    const struct job_spec *spec = &parent->job.spec;
+    struct owners owners;
+    struct owned owned;
+    struct dividing dividing = {.core = core,
+                                .parent = parent,
+                                .question = question,
+                                .problem = {.samples = parent->parent.class_samples,
+                                            .class_count = parent->parent.class_count,
+                                            .negatives = spec->submodel.negatives,
+                                            .replicas = (size_t)spec->submodel.replicas}};
+    submodel_fill_devices(core, spec, parent->model, candidates, question);
+    list_owners(core, spec, parent->model, &owners);
+    int rc = submodel_width_min(parent->model, (size_t)spec->submodel.stem, &dividing.problem, err);
+    rc = rc ? rc : divide(&dividing, &owners, &owned, err);
+    if (rc) {
+        return rc;
+    }
+    for (size_t g = 0; g < owned.groups.count; g++) {
+        const size_t device = owners.order[owned.place[g]];
+        owned.groups.group[g].device = core->planning->device[device].id;
+        bind(offer_at(core, spec, parent->model, device), spec->submodel.negatives, &owned.groups,
+             g);
+    }
+    *out = owned.groups;
+    return 0;
+}
+
+int submodel_local_plan(struct core *core, struct parent_slot *parent,
+                        const struct plan_question *question, struct err *err)
+{
+    struct class_groups *groups = &parent->parent.groups;
+    return plan_with(core, parent, CANDIDATES_ONLINE, question, groups, err) == 0
+               ? 0
+               : plan_with(core, parent, CANDIDATES_KNOWN, question, groups, err);
+}
+
+/* ---- while they train ---- */
+
+bool submodel_local_ready(const struct core *core, const struct parent_slot *parent, size_t group)
+{
+    return !job_is_local(&parent->job.spec) || local_groups_offer(core, parent, group) != NULL;
+}
+
+void submodel_local_begin(const struct core *core, struct parent_slot *parent, size_t group)
+{
+    const struct offer *offer = local_groups_offer(core, parent, group);
+    ASSERT(offer);
+    bind(offer, parent->job.spec.submodel.negatives, &parent->parent.groups, group);
+    groups_changed(parent);
+}
+
+static struct job_slot *find_changed(const struct core *core, const struct parent_slot *parent,
+                                     size_t group)
+{
+    struct job_slot *job = groups_job(core, &parent->parent.part[group]);
+    return job && local_groups_changed(core, parent, job) ? job : NULL;
+}
+
+bool submodel_local_follow(struct core *core, struct parent_slot *parent)
+{
+    bool changed = false;
+    for (size_t g = 0; job_is_local(&parent->job.spec) && g < parent->parent.groups.count; g++) {
+        struct parent_part *part = &parent->parent.part[g];
+        struct parent_part gone = *part;
+        if (!find_changed(core, parent, g)) {
+            continue;
+        }
+        part->state = PART_WAITING;
+        part->attempts--; /* it has not failed */
+        groups_cancel(core, &gone, "replaced", "its device has other data now");
+        changed = true;
+    }
+    if (changed) {
+        groups_changed(parent);
+    }
+    return changed;
+}
+
+bool submodel_local_changed(const struct core *core, const struct parent_slot *parent)
+{
+    bool changed = false;
+    for (size_t g = 0; job_is_local(&parent->job.spec) && g < parent->parent.groups.count; g++) {
+        changed = changed || find_changed(core, parent, g);
+    }
+    return changed;
+}
+
+/* Whether a group trains, or may begin. */
+static bool goes_on(const struct core *core, const struct parent_slot *parent)
+{
+    bool goes = false;
+    for (size_t g = 0; g < parent->parent.groups.count && !goes; g++) {
+        const int state = parent->parent.part[g].state;
+        goes =
+            state == PART_TRAINS || (state == PART_WAITING && local_groups_offer(core, parent, g));
+    }
+    return goes;
+}
+
+void submodel_local_note(const struct core *core, struct parent_slot *parent)
+{
+    const struct parent *row = &parent->parent;
+    parent->work.wait[0] = parent->work.note[0] = '\0';
+    if (!job_is_local(&parent->job.spec) || row->phase != PARENT_GROUPS) {
+        return;
+    }
+    local_groups_note(core, parent);
+    if (groups_count(row, PART_WAITING) > 0 && !goes_on(core, parent)) {
+        text_set(parent->work.wait, sizeof(parent->work.wait),
+                 "phase groups: %zu of %zu trained%.180s", groups_count(row, PART_TRAINED),
+                 row->groups.count, parent->work.note);
+    }
+}
