@@ -242,6 +242,7 @@ static void report_transfers(struct member *member, const struct work_listener *
     report_push(member, listener);
     if (task->work == EXCHANGE_BEGIN) {
         report_segments(member, listener, task->step);
+        transfers_log(member->transfers, task->step);
     } else if (task->work == EXCHANGE_FORWARD && task->end == member->layers &&
                task->micro_batch == member->share.first) {
         report_pull(member, listener, task->step);

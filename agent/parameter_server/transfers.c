@@ -1,10 +1,13 @@
 #include "agent/parameter_server/transfers.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "libtrain/model/segments.h"
 #include "libtrain/schedule/link.h"
 #include "schema/parameter_server.h"
@@ -25,6 +28,8 @@
  * (agent/peer/receive.h). Pulls that wait for a version must leave room for the sums that it is
  * made of. */
 #define REQUESTS_MAX 48
+/* Of a list in a line of the log; of more than about 150 layers it is truncated. */
+#define LIST_SIZE 768
 
 /* Of `auto`. */
 struct trial {
@@ -319,4 +324,65 @@ void transfers_choose(struct transfers *transfers, struct exchange_segments *out
                                       .pushes = choose(transfers, way, false),
                                       .window = window_of(transfers, way),
                                       .streams = way == SEGMENTS_STREAM && may_stream(transfers)};
+}
+
+/* ---- the log ---- */
+
+struct list {
+    char text[LIST_SIZE];
+    size_t size;
+};
+
+static void add(struct list *list, double number)
+{
+    const size_t room = sizeof(list->text) - list->size;
+    const int size =
+        snprintf(list->text + list->size, room, "%s%.0f", list->size > 0 ? "," : "", number);
+    list->size += size > 0 && (size_t)size < room ? (size_t)size : 0;
+    list->text[list->size] = '\0';
+}
+
+static struct list scaled(const double *values, size_t count, double scale)
+{
+    struct list list = {0};
+    for (size_t i = 0; i < count; i++) {
+        add(&list, scale * values[i]);
+    }
+    return list;
+}
+
+static struct list ends(const struct transfers *transfers, bool pull)
+{
+    struct list list = {0};
+    for (size_t i = 0, end = 0; end < transfers->config.layers; i++) {
+        end = transfers->end[pull][i];
+        add(&list, (double)end);
+    }
+    return list;
+}
+
+/* Of each server: microseconds of a request, bytes per second. */
+static struct list links(const struct transfers *transfers, bool pull)
+{
+    struct list list = {0};
+    for (size_t s = 0; s < transfers->config.servers; s++) {
+        add(&list, 1e6 * transfers->speed[pull][s].latency_seconds);
+        add(&list, transfers->speed[pull][s].bytes_per_second);
+    }
+    return list;
+}
+
+void transfers_log(const struct transfers *transfers, int64_t step)
+{
+    const size_t layers = transfers->config.layers;
+    if (log_shows(LOG_LEVEL_DEBUG)) {
+        log_debug("segments",
+                  "step=%" PRId64 " pull=%s push=%s pull_links=%s push_links=%s bytes=%s "
+                  "forward_us=%s backward_us=%s",
+                  step, ends(transfers, true).text, ends(transfers, false).text,
+                  links(transfers, true).text, links(transfers, false).text,
+                  scaled(transfers->bytes, layers, 1).text,
+                  scaled(transfers->forward, layers, 1e6).text,
+                  scaled(transfers->backward, layers, 1e6).text);
+    }
 }

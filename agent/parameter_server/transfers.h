@@ -34,6 +34,9 @@ void transfers_read_links(struct transfers *transfers);
 /* The segments of the next step; they are valid until the next call. */
 void transfers_choose(struct transfers *transfers, struct exchange_segments *out);
 
+/* Log, at level debug, the segments of the step, and the times by which they were chosen. */
+void transfers_log(const struct transfers *transfers, int64_t step);
+
 /* A pass over all layers took these seconds, [layers], times scale. */
 void transfers_note_pass(struct transfers *transfers, bool forward, const double *seconds,
                          double scale);

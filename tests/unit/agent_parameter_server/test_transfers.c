@@ -1,9 +1,13 @@
 /* The choice of the requests of a step: whole, of no two servers, and auto's of the faster way. */
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/parameter_server/transfers.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "libtrain/model/segments.h"
+#include "libtrain/schedule/link.h"
 #include "schema/parameter_server.h"
 #include "tests/support/test.h"
 
@@ -306,6 +310,48 @@ static void evaluations_do_not_count_for_a_way(void **state)
     transfers_free(&transfers);
 }
 
+/* What transfers_log writes at a level. */
+static void logged(const struct transfers *transfers, enum log_level level, char *out, size_t size)
+{
+    int ends[2];
+    const int saved = dup(STDERR_FILENO);
+    assert_int_equal(pipe(ends), 0);
+    assert_true(saved >= 0 && dup2(ends[1], STDERR_FILENO) >= 0);
+    log_set_level(level);
+    transfers_log(transfers, 7);
+    log_set_level(LOG_LEVEL_INFO);
+    assert_true(dup2(saved, STDERR_FILENO) >= 0);
+    (void)close(saved);
+    (void)close(ends[1]);
+    const ssize_t length = read(ends[0], out, size - 1);
+    (void)close(ends[0]);
+    assert_in_range(length, 0, size - 1);
+    out[length] = '\0';
+}
+
+static void the_log_has_the_choice_and_its_times(void **state)
+{
+    (void)state;
+    static char line[8192], expected[128];
+    struct transfers *transfers = make(SEGMENTS_WHOLE, 3, 2);
+    struct exchange_segments segments;
+    measure(transfers);
+    check(transfers, &segments);
+    logged(transfers, LOG_LEVEL_INFO, line, sizeof(line));
+    assert_string_equal(line, "");
+    logged(transfers, LOG_LEVEL_DEBUG, line, sizeof(line));
+    assert_non_null(strstr(line, " event=segments step=7 pull=2,6 push=2,6 pull_links="));
+    assert_non_null(strstr(line, " bytes=4000,4000,800000,4000,4000000,4000 "));
+    assert_non_null(strstr(line, " forward_us=1000,1000,2000,1000,5000,1000 "));
+    assert_non_null(strstr(line, " backward_us=2000,2000,4000,2000,10000,2000\n"));
+    const struct link_sums none = {0}; /* of the server without layers */
+    const struct link_speed usual = link_estimate(&none);
+    (void)snprintf(expected, sizeof(expected), ",%.0f,%.0f,", 1e6 * usual.latency_seconds,
+                   usual.bytes_per_second);
+    assert_non_null(strstr(strstr(line, " push_links="), expected));
+    transfers_free(&transfers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +362,7 @@ int main(void)
         cmocka_unit_test(auto_takes_the_faster_way_and_compares_again),
         cmocka_unit_test(auto_compares_again_when_a_link_has_changed),
         cmocka_unit_test(evaluations_do_not_count_for_a_way),
+        cmocka_unit_test(the_log_has_the_choice_and_its_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
