@@ -50,7 +50,7 @@ if [[ $name =~ ^[a-z_]+$ && -e bench/$name.py ]] &&
             preset=onednn
         fi
         build "$preset" paceline-coordinator paceline-agent alloc_count bench_crowd \
-            bench_unit_times bench_unit_fit
+            bench_unit_times bench_unit_fit bench_segment_times
         PACELINE_BIN=$PWD/build/$preset/bin
     fi
     export PACELINE_BIN PYTHONPATH=$PWD/tests/support:$PWD/tests/fleet:$PWD/bench

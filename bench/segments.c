@@ -15,10 +15,10 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "bench/segments/ways.h"
 #include "libtrain/description/description.h"
 #include "libtrain/description/zoo.h"
 #include "libtrain/model/layers.h"
-#include "libtrain/model/segments.h"
 
 #define SOLVES 2000
 #define LAYERS_MAX 1000
@@ -35,18 +35,6 @@ static const struct setting {
     {"vgg11-bn", 100, 10, 11},
 };
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))
-
-static const struct way {
-    const char *name;
-    enum segments_transfers transfers;
-    double bytes;
-} ways[] = {
-    {"whole", SEGMENTS_WHOLE, 0},         {"layer", SEGMENTS_LAYER, 0},
-    {"1 MiB", SEGMENTS_FIXED, 1 << 20},   {"4 MiB", SEGMENTS_FIXED, 4 << 20},
-    {"greedy", SEGMENTS_GREEDY, 0},       {"ready", SEGMENTS_READY, 0},
-    {"window", SEGMENTS_LAYER_WINDOW, 0}, {"stream", SEGMENTS_STREAM, 0},
-};
-#define WAYS (sizeof(ways) / sizeof(ways[0]))
 
 struct layers {
     size_t count;
@@ -158,19 +146,6 @@ static void scale(struct layers *layers, const struct segments_link *link, doubl
     }
 }
 
-static double way_seconds(const struct segments_problem *problem, const struct way *way)
-{
-    size_t end[LAYERS_MAX], count;
-    if (way->transfers == SEGMENTS_STREAM) {
-        return segments_stream(problem);
-    }
-    if (way->transfers == SEGMENTS_LAYER_WINDOW) {
-        return segments_window(problem, SEGMENTS_WINDOW);
-    }
-    segments_choose(problem, way->transfers, way->bytes, scratch, end, &count);
-    return segments_evaluate(problem, end, count);
-}
-
 struct row {
     size_t layers, pulls, pushes;
     double seconds, way[WAYS];
@@ -196,7 +171,8 @@ static void measure(const struct setting *setting, struct layers *layers, struct
     row->seconds = segments_solve(&pull, scratch, end, &row->pulls) +
                    segments_solve(&push, scratch, end, &row->pushes);
     for (size_t w = 0; w < WAYS; w++) {
-        row->way[w] = way_seconds(&pull, &ways[w]) + way_seconds(&push, &ways[w]);
+        row->way[w] =
+            way_seconds(&pull, &ways[w], scratch, end) + way_seconds(&push, &ways[w], scratch, end);
     }
 }
 
