@@ -4,22 +4,26 @@ import argparse
 import json
 import pathlib
 import random
-import statistics
 import sys
 import time
 
 import cifar
+import exchange_results as results
+import exchange_tables as tables
+import segment_times
+from exchange_results import ALONE, BASELINES, PIPELINE, SETTING, TRANSFERS, VARIANTS, setting_of
 from namespaces import NamespaceFleet, run_on
 from paceline import fashion_job, must, on_devices
-from report import finish, median, percent, rows_file, say, spread, table
+from report import finish, median, rows_file, say
 
 DATA = "fashion-train"
 NOISE, NOISE_SAMPLES = "noise-train", 1024  # in CIFAR-10's form: 32 x 32 x 3
 LARGE_IMAGES = ("vgg11-bn",)  # halves its images five times: 28 x 28 of fashion-mini is too small
 BATCH = 128
+STRATEGY = "parameter_server"
 SERVER_SHARE, WORKER_SHARE, COORDINATOR_SHARE = 0.2, 0.6, 0.15  # of a processor
 SERVER_MBIT = 1000
-WORKERS = ("worker0", "worker1")
+WORKERS = tuple(f"worker{index}" for index in range(results.WORKER_COUNT))
 LEASE_MS = 20000  # of devices that compute in slices
 FIRST_STEPS = 2  # not counted: nothing is measured in the first, so that it sends layer by layer
 WARM_STEPS = 12  # from which the coordinator knows devices and links
@@ -29,21 +33,7 @@ AUTO_SECONDS = 56
 STEP_SECONDS_MAX = 300
 PIPELINE_MICRO_BATCHES = 8
 
-TRANSFERS = {
-    "whole": {"transfers": "whole"},
-    "layer": {"transfers": "layer"},
-    "layer_window": {"transfers": "layer_window"},
-    "fixed_1m": {"transfers": "fixed", "segment_bytes": 1 << 20},
-    "fixed_4m": {"transfers": "fixed", "segment_bytes": 4 << 20},
-    "greedy": {"transfers": "greedy"},
-    "ready": {"transfers": "ready"},
-    "optimal": {"transfers": "optimal"},
-    "stream": {"transfers": "stream"},
-    "auto": {"transfers": "auto"},
-}
-BASELINES = ("layer", "layer_window", "fixed_1m", "fixed_4m", "greedy", "ready")
-ALONE, PIPELINE = "single", "pipeline"
-VARIANTS = (*TRANSFERS, ALONE, PIPELINE)
+FIXED_BYTES = {"fixed_1m": 1 << 20, "fixed_4m": 4 << 20}
 
 # (model, Mbit/s, ms each way, micro-batches of a worker), minutes
 DEFAULT = {
@@ -62,13 +52,6 @@ FULL = {
     ("alexnet-cifar", 100, 5, 1): 15,
     ("resnet18", 100, 5, 1): 15,
 }
-SETTING = ("model", "link_mbit", "delay_ms", "share")
-TRANSFER_SECONDS = ("pull_seconds", "push_seconds")
-TRANSFER_COUNTS = ("segments_pull", "segments_push")
-
-
-def setting_of(run):
-    return tuple(run[field] for field in SETTING)
 
 
 # ---- finished runs ----
@@ -78,33 +61,12 @@ def read_runs(path):
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def by_variant(runs, setting):
-    """{variant: its runs}, in the order of VARIANTS"""
-    of = [run for run in runs if setting_of(run) == setting]
-    return {
-        variant: some
-        for variant in VARIANTS
-        if (some := [run for run in of if run["variant"] == variant])
-    }
-
-
-def step_seconds(runs):
-    return median([median(run["seconds"]) for run in runs])
-
-
-def best_baseline(found):
-    """(seconds, variant) of the fastest baseline; None: no baseline has a run."""
-    return min(
-        ((step_seconds(found[name]), name) for name in BASELINES if name in found), default=None
-    )
-
-
 def variants_of(setting, runs, options):
     if options.variants:
         return options.variants
     if setting[3] == 1:
         return VARIANTS
-    best = best_baseline(by_variant(runs, (*setting[:3], 1)))
+    best = results.best_of(results.by_variant(runs, (*setting[:3], 1)), BASELINES)
     return ("whole", *((best[1],) if best else BASELINES), "optimal")
 
 
@@ -145,9 +107,16 @@ def upload(fleet, model):
         fleet.request("PUT", f"/v1/datasets/{NOISE}", noise(), octets, expect=201)
 
 
-def start_in_role(fleet, name):
+def start_in_role(fleet, name, *arguments):
     """Label the device as its name says, without the number."""
-    fleet.start_device(name, "--label", f"role={name.rstrip('0123456789')}")
+    fleet.start_device(name, "--label", f"role={name.rstrip('0123456789')}", *arguments)
+
+
+def options_of(variant):
+    """Those of parameter_server that make the variant."""
+    if variant in FIXED_BYTES:
+        return {"transfers": "fixed", "segment_bytes": FIXED_BYTES[variant]}
+    return {"transfers": variant}
 
 
 class Bench:
@@ -172,12 +141,12 @@ class Bench:
             fields |= {"micro_batches": PIPELINE_MICRO_BATCHES, **on_devices(2, len(self.ids))}
         else:
             fields |= {
-                "strategy": "parameter_server",
+                "strategy": STRATEGY,
                 "parameter_server": {
                     "servers": [{"device": self.ids["server"], "end": self.units}],
                     "worker_labels": {"role": "worker"},
                     "shares": [self.share] * len(WORKERS),
-                    **TRANSFERS[variant],
+                    **options_of(variant),
                 },
                 **on_devices(len(self.ids), len(self.ids)),
             }
@@ -203,10 +172,10 @@ class Bench:
         """What a worker measured of its transfers: medians of the steps that count, and the last
         numbers of requests."""
         found = {}
-        for name in TRANSFER_SECONDS:
+        for name in results.TRANSFER_SECONDS:
             values = [v for step, v in self.fleet.metric(job, name).items() if step > skipped]
             found[name] = median(values) if values else None
-        for name in TRANSFER_COUNTS:
+        for name in results.TRANSFER_COUNTS:
             values = self.fleet.metric(job, name)
             found[name] = int(values[max(values)]) if values else None
         return found
@@ -238,8 +207,38 @@ class Bench:
         self.fleet.verb(job, "cancel")
         self.fleet.wait(job, "cancelled")
 
+    def log_of(self, name):
+        return next(one for one in self.fleet.agents if one.name == name).log_text()
+
+    def calculated(self, before, skipped):
+        """{way: seconds} of a step by the times that the worker logged since; None: it logged none.
+        """
+        steps = [
+            step
+            for name in WORKERS
+            for step in segment_times.steps_of(self.log_of(name)[before[name] :])
+            if step["step"] > skipped
+        ]
+        if not steps or not segment_times.TOOL.exists():
+            return None
+        times = segment_times.middle(steps)
+        # Micro-batches after the first one wait for no parameters, those before the last send none.
+        more = (self.share - 1) * sum(times["forward"] + times["backward"])
+        ways = segment_times.calculate(times)
+        return {way: seconds + more for way, seconds in ways.items() if way != "chosen"}
+
+    def predicted_way(self, variant):
+        """The fastest way by a dry run; None: it does not say."""
+        answer = self.fleet.request(
+            "POST", "/v1/jobs?dry_run=true", self.job(variant), expect=200
+        ).json
+        fastest = (answer.get("parameter_server") or {}).get("fastest")
+        return None if fastest == "none" else fastest
+
     def run(self, turn, variant):
         """Measure one job; the line of the file of runs."""
+        before = {name: len(self.log_of(name)) for name in WORKERS}
+        fastest = self.predicted_way(variant) if variant == results.WAYS[STRATEGY] else None
         job = self.fleet.submit(self.job(variant))
         seconds, skipped = self.seconds_of(job, variant)
         plan = self.fleet.get(f"/v1/jobs/{job['id']}/plans/1")
@@ -261,6 +260,8 @@ class Bench:
             "skipped": skipped,
             "predicted_seconds": plan["predicted_step_seconds"],
             "stages": len(stages),
+            "calculated": self.calculated(before, skipped) if variant == "optimal" else None,
+            "fastest": fastest,
             **transfers,
         }
 
@@ -273,7 +274,7 @@ def measure_setting(options):
         fleet.start_coordinator("--lease-ms", LEASE_MS)
         upload(fleet, setting[0])
         for name in ("server", *WORKERS):
-            start_in_role(fleet, name)
+            start_in_role(fleet, name, "--log-level", "debug")
         bench = Bench(fleet, setting, options)
         bench.warm_up()
         for turn, variant in missing(setting, options):
@@ -311,78 +312,6 @@ def run_fleets(options):
         status = run_on(devices, command)
         if status != 0:
             sys.exit(status)
-
-
-# ---- rows ----
-
-
-def rows_of(setting, runs):
-    """over_best_baseline: the time of the best baseline over that of the variant."""
-    found = by_variant(runs, setting)
-    best = best_baseline(found)
-    optimal = step_seconds(found["optimal"]) if "optimal" in found else None
-    for variant, some in found.items():
-        seconds = step_seconds(some)
-        yield {
-            "model": setting[0],
-            "link_mbit": setting[1],
-            "delay_ms": setting[2],
-            "workers": len(WORKERS) if variant in TRANSFERS else None,
-            "servers": 1 if variant in TRANSFERS else None,
-            "share": setting[3],
-            "variant": variant,
-            "seconds_per_step": seconds,
-            "predicted_seconds": some[-1]["predicted_seconds"],
-            "over_optimal": seconds / optimal if optimal else None,
-            "over_best_baseline": best[0] / seconds if best else None,
-            **{name: some[-1][name] for name in TRANSFER_SECONDS + TRANSFER_COUNTS},
-            "spread": spread([second for run in some for second in run["seconds"]]),
-            "rounds": len(some),
-            "steps": sum(len(run["seconds"]) for run in some),
-            "skipped": min(run["skipped"] for run in some),
-            "stages": some[-1]["stages"],
-        }
-
-
-def ratio(value):
-    return "-" if value is None else f"{value:.2f}"
-
-
-def show(rows):
-    table(
-        ["model", "Mbit/s", "ms", "share", "variant", "s/step", "predicted", "/optimal"]
-        + ["best baseline/", "pull", "pulls", "push", "pushes", "steps", "spread"],
-        [
-            [
-                row["model"],
-                row["link_mbit"],
-                row["delay_ms"],
-                row["share"],
-                row["variant"],
-                f"{row['seconds_per_step']:.3f}",
-                f"{row['predicted_seconds']:.3f}",
-                ratio(row["over_optimal"]),
-                ratio(row["over_best_baseline"]),
-                ratio(row["pull_seconds"]),
-                row["segments_pull"] or "-",
-                ratio(row["push_seconds"]),
-                row["segments_push"] or "-",
-                row["steps"],
-                percent(row["spread"]),
-            ]
-            for row in rows
-        ],
-    )
-    gains = []
-    for row in rows:
-        if row["variant"] == "optimal" and row["over_best_baseline"] is not None:
-            gains.append(row["over_best_baseline"])
-            say(
-                f"{row['model']}, {row['link_mbit']} Mbit/s, {row['delay_ms']} ms, share"
-                f" {row['share']}: best baseline over optimal {gains[-1]:.3f}"
-            )
-    if gains:
-        say(f"best baseline over optimal, geometric mean: {statistics.geometric_mean(gains):.3f}")
 
 
 # ---- options ----
@@ -437,9 +366,11 @@ def main():
         run_fleets(options)
         runs = read_runs(options.rows)
     found = dict.fromkeys(map(setting_of, runs))
-    rows = [row for setting in found for row in rows_of(setting, runs)]
-    show(rows)
-    finish("exchange", rows)
+    rows = [row for setting in found for row in results.rows_of(setting, runs)]
+    tables.show(rows)
+    summary = results.summary(runs)
+    tables.show_summary(summary)
+    finish("exchange", rows, summary=summary)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from gossip_runs import Expired, Runs
 from kept import Kept
 from namespaces import run_on
 from paceline import ROOT, Failure
-from report import finish, say, table
+from report import finish, say, table, with_goal
 from submodel_cases import Data, recorded
 
 ROWS = ROOT / "build/gossip.jsonl"
@@ -165,16 +165,10 @@ def print_rows(rows):
     )
 
 
-def goal_of(value, met, goal):
-    if value is None:
-        return "not measured"
-    return f"{value:.2f} ({'met' if met else 'NOT MET'}: {goal})"
-
-
 def print_summary(found):
     say("geometric means of the speed-up over plain_rounds, and points lost against it:")
     gossip, lost, worst = found["speed_up"], found["loss_points"], found["worst_setting_loss"]
-    for text, value, met, goal in (
+    for text, value, met, aim in (
         ("async, speed-up", gossip, lambda v: v >= results.SPEED_UP, "at least 2.70"),
         ("async, points lost", lost, lambda v: v <= results.LOSS_MAX, "at most 0.78"),
         ("  in the worst setting", worst, lambda v: v <= results.SETTING_LOSS_MAX, "at most 2"),
@@ -216,7 +210,7 @@ def print_summary(found):
             "at most 1.0",
         ),
     ):
-        say(f"  {text}: {goal_of(value, value is not None and met(value), goal)}")
+        say(f"  {text}: {with_goal(value, met, aim)}")
     for setting in found["settings"]:
         say(
             f"  {setting['data']}, {setting['split']}: fastest {setting['best']} "

@@ -27,6 +27,14 @@ def percent(value):
     return "-" if value is None else f"{value:.1%}"
 
 
+def with_goal(value, met, goal):
+    """The value beside what it should be. met: a function of it."""
+    if value is None:
+        return "not known"
+    text = value if isinstance(value, int) else f"{value:.2f}"
+    return f"{text} ({'met' if met(value) else 'NOT MET'}: {goal})"
+
+
 def say(text):
     print(text, flush=True)
 
