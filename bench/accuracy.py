@@ -41,6 +41,12 @@ def job_of(model, epochs, seed):
     }
 
 
+def accuracy_of(output):
+    """Of the last evaluated version, by what `paceline-agent train` prints."""
+    lines = (line.split() for line in output.splitlines())
+    return float(next(words[1] for words in lines if words[:1] == ["accuracy"]))
+
+
 def on_agents(job, upload):
     """The ended job on three agents, and the number of units of each agent."""
     with Fleet() as fleet:
@@ -69,13 +75,10 @@ def fashion():
         "(examples/jobs/fashion.json)"
     )
     sha256, output = train(job, FASHION)
-    accuracy = float(
-        next(line.split()[1] for line in output.splitlines() if line.startswith("accuracy "))
-    )
     rows = [
         {
             "where": "paceline-agent train",
-            "accuracy": accuracy,
+            "accuracy": accuracy_of(output),
             "sha256": sha256,
             "units_by_stage": None,
         }
