@@ -10,6 +10,7 @@
 #include "agent/peer/ways.h"
 #include "agent/runtime/trouble.h"
 #include "base/log.h"
+#include "libtrain/model/layers.h"
 #include "tests/support/test.h"
 #include "tests/unit/agent/tiny.h"
 #include "tests/unit/agent_parameter_server/party.h"
@@ -224,7 +225,7 @@ static void *compute(void *arg)
 }
 
 static void join_in(struct company *company, size_t s, const struct assigned_stage *stage,
-                    int transfers, size_t frozen)
+                    int transfers, size_t frozen, bool evaluates)
 {
     struct fellow *fellow = &company->fellow[s];
     struct assignment_run *run = party_run(s, 20000);
@@ -237,6 +238,7 @@ static void join_in(struct company *company, size_t s, const struct assigned_sta
     run->job_spec.optimizer.clip_norm = 0.5;
     run->job_spec.parameter_server.transfers = transfers;
     run->job_spec.freeze_count = frozen;
+    run->job_spec.evaluate_every_epochs *= evaluates;
     for (size_t i = 0; i < company->count; i++) {
         const struct peer peer = run->stage[i].peer;
         run->stage[i] = stage[i];
@@ -261,7 +263,7 @@ static void join_in(struct company *company, size_t s, const struct assigned_sta
 }
 
 static void begin(struct company *company, const struct assigned_stage *stage, size_t count,
-                  int transfers, size_t frozen)
+                  int transfers, size_t frozen, bool evaluates)
 {
     memset(company, 0, sizeof(*company));
     company->count = count;
@@ -269,7 +271,7 @@ static void begin(struct company *company, const struct assigned_stage *stage, s
         listen_as(company, s);
     }
     for (size_t s = 0; s < count; s++) {
-        join_in(company, s, stage, transfers, frozen);
+        join_in(company, s, stage, transfers, frozen, evaluates);
     }
 }
 
@@ -341,7 +343,7 @@ static void plans_and_transfers_change_no_bits(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         print_message("%zu devices, transfers %s, %zu frozen\n", cases[i].count,
                       transfers_names[cases[i].transfers], cases[i].frozen);
-        begin(&company, cases[i].stage, cases[i].count, cases[i].transfers, cases[i].frozen);
+        begin(&company, cases[i].stage, cases[i].count, cases[i].transfers, cases[i].frozen, true);
         assert_int_equal(wait_for_all(&company), TINY_STEPS);
         struct tiny_result *result = &company.fellow[0].result;
         hash_units(&company, result->unit_sha256);
@@ -373,7 +375,7 @@ static void a_stop_or_an_end_comes_at_any_moment(void **state)
     assert_ok(cancel_init(&pause, &err), &err);
     for (int64_t i = 0; i < 24; i++) {
         begin(&company, i % 2 ? bare : three, 3,
-              i % 3 == 0 ? SEGMENTS_LAYER_WINDOW : SEGMENTS_STREAM, i % 2);
+              i % 3 == 0 ? SEGMENTS_LAYER_WINDOW : SEGMENTS_STREAM, i % 2, true);
         (void)cancel_wait(&pause, i * 700000);
         if (i % 4 == 3) {
             for (size_t s = 0; s < 3; s++) {
@@ -390,6 +392,81 @@ static void a_stop_or_an_end_comes_at_any_moment(void **state)
     cancel_done(&pause);
 }
 
+/* ---- traffic ---- */
+
+#define HEADER_MAX 512 /* of a body */
+
+struct traffic {
+    int64_t requests;
+    double bytes;
+};
+
+/* What a worker has exchanged with each stage, once there were so many requests: the answer to its
+ * last sum comes after the last step. */
+static void count_traffic(struct company *company, size_t worker, int64_t requests,
+                          struct traffic out[PARTY_STAGES])
+{
+    static struct heartbeat heartbeat;
+    const struct fellow *fellow = &company->fellow[worker];
+    struct cancel pause;
+    struct err err = {0};
+    assert_ok(cancel_init(&pause, &err), &err);
+    for (int tries = 0; tries < 5000 && requests > 0; tries++) {
+        memset(&heartbeat, 0, sizeof(heartbeat));
+        member_measure(fellow->member, &heartbeat);
+        for (size_t i = 0; i < heartbeat.link_count; i++) {
+            const struct link_report *link = &heartbeat.link[i];
+            const size_t stage = member_stage_of(fellow->member, link->device.text);
+            assert_in_range(stage, 0, PARTY_STAGES - 1);
+            out[stage].requests += link->count;
+            out[stage].bytes += link->bytes_sum;
+            requests -= link->count;
+        }
+        (void)cancel_wait(&pause, 1000000);
+    }
+    cancel_done(&pause);
+}
+
+/* Of the units that the stage keeps. */
+static double trained_bytes(const struct assigned_stage *stage)
+{
+    struct model *model = tiny_model();
+    struct model_layer layer[PARTY_LAYERS];
+    const size_t count =
+        layers_list(model, (size_t)stage->first, (size_t)stage->end, layer, PARTY_LAYERS);
+    double bytes = 0;
+    for (size_t l = 0; l < count; l++) {
+        bytes += (double)(layer[l].floats * sizeof(float));
+    }
+    model_free(&model);
+    return bytes;
+}
+
+/* Down: the trained parameters, once for each worker. Up: the same once for each block, with the
+ * losses and the statistics of its micro-batches, which the first server keeps. */
+static void a_worker_pulls_once_and_sends_each_block_once(void **state)
+{
+    (void)state;
+    static const size_t worker = 2, servers = 2, blocks = 2, micro_batches = 3;
+    static struct company company;
+    begin(&company, three, 3, SEGMENTS_WHOLE, 0, false);
+    assert_int_equal(wait_for_all(&company), TINY_STEPS);
+    const double more =
+        (double)micro_batches *
+        ((double)statistics_of(company.fellow[0].member) * sizeof(float) + sizeof(double));
+    const int64_t requests = TINY_STEPS * (int64_t)(1 + blocks);
+    struct traffic found[PARTY_STAGES] = {{0}};
+    count_traffic(&company, worker, (int64_t)servers * requests, found);
+    for (size_t server = 0; server < servers; server++) {
+        const double bodies = TINY_STEPS * ((double)(1 + blocks) * trained_bytes(&three[server]) +
+                                            (server == 0 ? more : 0));
+        const double header = (found[server].bytes - bodies) / (double)requests;
+        assert_int_equal(found[server].requests, requests);
+        assert_true(header > 0 && header < HEADER_MAX);
+    }
+    disband(&company);
+}
+
 int main(void)
 {
     log_set_level(LOG_LEVEL_ERROR);
@@ -398,6 +475,7 @@ int main(void)
         cmocka_unit_test(parameters_come_in_forward_order),
         cmocka_unit_test(plans_and_transfers_change_no_bits),
         cmocka_unit_test(a_stop_or_an_end_comes_at_any_moment),
+        cmocka_unit_test(a_worker_pulls_once_and_sends_each_block_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
