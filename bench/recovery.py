@@ -23,8 +23,8 @@ NEVER = 10**9
 
 
 def pipeline_plan(units, devices):
-    """A plan of three stages, as the coordinator cuts it."""
-    return {}
+    """A stage on each device, as the coordinator cuts them: by itself it may use fewer."""
+    return {"devices": devices}
 
 
 def servers_plan(units, devices):
