@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+import chart
 from namespaces import TOOL, NamespaceFleet, run_on
 from paceline import ROOT, Failure, fashion_job, must, on_devices
 from report import finish, median, rows_file, say, table
@@ -31,8 +32,8 @@ STEPS_BY_HAND = 8  # measured of each plan that is tried by hand
 PLOT = ROOT / "build/drift.svg"
 
 
-def set_device(name, setting):
-    subprocess.run([str(TOOL), "set", name, setting], check=True)
+def set_device(name, *settings):
+    subprocess.run([str(TOOL), "set", name, *settings], check=True)
 
 
 class Course:
@@ -292,51 +293,23 @@ def measure(options):
 # ---- the plot ----
 
 PLOT_SECONDS = 3  # over which a point of the plot is a mean
-WIDTH, HEIGHT, LEFT, TOP = 720, 170, 50, 30
-
-
-def svg_of(record, top):
-    """A chart: steps a second, events (dashed), plans (dots on the axis)."""
-    course = record["course"]
-    seconds = course[-1][0] or 1
-    most = max(speed for _, speed in course) * 1.1 or 1
-
-    def x(moment):
-        return LEFT + (WIDTH - LEFT - 10) * moment / seconds
-
-    def y(speed):
-        return top + TOP + (HEIGHT - TOP - 30) * (1 - speed / most)
-
-    def text(left, height, content, anchor="start"):
-        return f'<text x="{left:.1f}" y="{height:.1f}" text-anchor="{anchor}">{content}</text>'
-
-    points = " ".join(f"{x(moment):.1f},{y(speed):.1f}" for moment, speed in course)
-    yield f'<polyline fill="none" stroke="#1f5fa8" stroke-width="1.5" points="{points}"/>'
-    yield f'<path stroke="#888" d="M{LEFT} {y(most):.1f}V{y(0):.1f}H{WIDTH - 10}"/>'
-    yield text(LEFT, top + 14, f"{record['event']}: steps a second")
-    for share in (0, 0.5, 1):
-        yield text(LEFT - 4, y(share * most) + 4, f"{share * most:.1f}", "end")
-    for moment in range(0, int(seconds) + 1, 30):
-        yield text(x(moment), y(0) + 16, f"{moment} s", "middle")
-    for moment, name in record["events"]:
-        yield (
-            f'<path stroke="#c33" stroke-dasharray="4 3" d="M{x(moment):.1f} '
-            f'{y(most):.1f}V{y(0):.1f}"/>'
-        )
-        yield text(x(moment) + 3, y(most) + 8, name)
-    for moment in record["plans"]:
-        yield f'<circle r="4" fill="#2a2" cx="{x(moment):.1f}" cy="{y(0):.1f}"/>'
 
 
 def plot(records, path):
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" '
-        f'height="{HEIGHT * len(records)}" font-family="sans-serif" font-size="11">',
-        '<rect width="100%" height="100%" fill="white"/>',
-    ]
-    for i, record in enumerate(records):
-        lines += svg_of(record, i * HEIGHT)
-    path.write_text("\n".join([*lines, "</svg>", ""]))
+    chart.write(
+        path,
+        [
+            chart.Chart(
+                f"{record['event']}: steps a second",
+                {"": record["course"]},
+                events=record["events"],
+                dots=record["plans"],
+                tick=30,
+                unit=" s",
+            )
+            for record in records
+        ],
+    )
 
 
 # ---- all events ----
@@ -428,7 +401,6 @@ def main():
         records = read_records(options.rows)
     rows = list(rows_of(records))
     show(rows)
-    options.plot.parent.mkdir(exist_ok=True)
     plot(records, options.plot)
     say(f"plot: {options.plot}")
     finish("drift", rows)

@@ -1,6 +1,7 @@
 """Compare the ways in which a parameter server's workers transfer their layers."""
 
 import argparse
+import contextlib
 import json
 import pathlib
 import random
@@ -127,7 +128,8 @@ class Bench:
         self.ids = {device["name"]: device["id"] for device in fleet.wait_for_agents()}
         self.units = len(fleet.get(f"/v1/models/{self.model}?dataset={self.data}")["units"])
 
-    def job(self, variant):
+    def job(self, variant, server_options=None):
+        """server_options: in place of those of the variant."""
         fields = {
             "dataset": {"train": self.data},
             "batch": BATCH,
@@ -146,7 +148,7 @@ class Bench:
                     "servers": [{"device": self.ids["server"], "end": self.units}],
                     "worker_labels": {"role": "worker"},
                     "shares": [self.share] * len(WORKERS),
-                    **options_of(variant),
+                    **(server_options or options_of(variant)),
                 },
                 **on_devices(len(self.ids), len(self.ids)),
             }
@@ -207,18 +209,20 @@ class Bench:
         self.fleet.verb(job, "cancel")
         self.fleet.wait(job, "cancelled")
 
-    def log_of(self, name):
-        return next(one for one in self.fleet.agents if one.name == name).log_text()
+    def logs(self):
+        """{worker: its log}"""
+        return {one.name: one.log_text() for one in self.fleet.agents if one.name in WORKERS}
+
+    def logged_steps(self, before):
+        """What the worker with the first micro-batches has logged since the logs `before`."""
+        now = self.logs()
+        parts = [now[name][len(log) :] for name, log in before.items()]
+        return [step for part in parts for step in segment_times.steps_of(part)]
 
     def calculated(self, before, skipped):
         """{way: seconds} of a step by the times that the worker logged since; None: it logged none.
         """
-        steps = [
-            step
-            for name in WORKERS
-            for step in segment_times.steps_of(self.log_of(name)[before[name] :])
-            if step["step"] > skipped
-        ]
+        steps = [step for step in self.logged_steps(before) if step["step"] > skipped]
         if not steps or not segment_times.TOOL.exists():
             return None
         times = segment_times.middle(steps)
@@ -237,7 +241,7 @@ class Bench:
 
     def run(self, turn, variant):
         """Measure one job; the line of the file of runs."""
-        before = {name: len(self.log_of(name)) for name in WORKERS}
+        before = self.logs()
         fastest = self.predicted_way(variant) if variant == results.WAYS[STRATEGY] else None
         job = self.fleet.submit(self.job(variant))
         seconds, skipped = self.seconds_of(job, variant)
@@ -266,23 +270,34 @@ class Bench:
         }
 
 
-def measure_setting(options):
-    """On the device coord: the runs of one setting that its time allows."""
-    setting = options.setting
-    end = time.monotonic() + 60 * options.minutes
+@contextlib.contextmanager
+def running(setting, options):
+    """On the device coord: a Bench with all devices."""
     with NamespaceFleet() as fleet:
         fleet.start_coordinator("--lease-ms", LEASE_MS)
         upload(fleet, setting[0])
         for name in ("server", *WORKERS):
             start_in_role(fleet, name, "--log-level", "debug")
-        bench = Bench(fleet, setting, options)
+        yield Bench(fleet, setting, options)
+
+
+def measure_setting(options):
+    """The runs of one setting that its time allows."""
+    end = time.monotonic() + 60 * options.minutes
+    with running(options.setting, options) as bench:
         bench.warm_up()
-        for turn, variant in missing(setting, options):
+        for turn, variant in missing(options.setting, options):
             if time.monotonic() > end - options.seconds:
                 say(f"  {options.minutes:g} minutes are over: repeat the command with --rows")
                 break
             with options.rows.open("a") as file:
                 file.write(json.dumps(bench.run(turn, variant)) + "\n")
+
+
+def fleet_file(mbit, delay):
+    lines = [f"coord {COORDINATOR_SHARE}", f"server {SERVER_SHARE} {SERVER_MBIT}"]
+    lines += [f"{name} {WORKER_SHARE} {mbit} {delay}" for name in WORKERS]
+    return "\n".join([*lines, ""])
 
 
 def settings(options):
@@ -302,14 +317,11 @@ def run_fleets(options):
             continue
         model, mbit, delay, share = setting
         say(f"{model}, {mbit} Mbit/s, {delay} ms, share {share}:")
-        devices = f"coord {COORDINATOR_SHARE}\nserver {SERVER_SHARE} {SERVER_MBIT}\n" + "".join(
-            f"{name} {WORKER_SHARE} {mbit} {delay}\n" for name in WORKERS
-        )
         command = [sys.executable, __file__, "--setting", json.dumps(setting)]
         command += ["--rows", options.rows, "--rounds", options.rounds, "--steps", options.steps]
         command += ["--minutes", minutes, "--seconds", options.seconds]
         command += ["--variants", ",".join(options.variants)] if options.variants else []
-        status = run_on(devices, command)
+        status = run_on(fleet_file(mbit, delay), command)
         if status != 0:
             sys.exit(status)
 
