@@ -107,6 +107,10 @@ static const struct field preview_fields[] = {
                              "pipeline. null: another job."),
     MEMBER_OPTIONAL(struct job_preview, gossip, has_gossip, "gossip", 0, &gossip_preview_record,
                     .about = "The same of a job of strategy `gossip`."),
+    MEMBER_OPTIONAL(struct job_preview, servers, has_servers, "parameter_server", 0,
+                    &servers_preview_record,
+                    .about = "Of a job of strategy `parameter_server`: its step beside other ways "
+                             "to train. null: another job."),
 };
 const struct record job_preview_record =
     RECORD_WITH(struct job_preview, "job_preview", preview_fields, .answer = true,

@@ -12,6 +12,7 @@
 #include "schema/id.h"
 #include "schema/limits.h"
 #include "schema/plan.h"
+#include "schema/servers_preview.h"
 #include "schema/submodel_preview.h"
 
 #define PREVIEW_LEFT_OUT_MAX (2 * PLAN_LEFT_OUT_MAX)
@@ -74,6 +75,8 @@ struct job_preview {
     bool has_submodel;
     struct gossip_preview gossip; /* the same of a job of strategy gossip; has_gossip */
     bool has_gossip;
+    struct servers_preview servers; /* of a job of strategy parameter_server; has_servers */
+    bool has_servers;
 };
 extern const struct record job_preview_record;
 

@@ -1,4 +1,4 @@
-/* forecasts.h: a forecast of a job of sub-models (core/forecast.h) with the models of its parts,
+/* forecasts.h: a forecast of a job (core/forecast.h), of sub-models with the models of its parts,
  * which it keeps in the catalog. The loop's thread. */
 #ifndef COORDINATOR_CONTENT_FORECASTS_H
 #define COORDINATOR_CONTENT_FORECASTS_H
@@ -15,8 +15,10 @@ struct forecasts {
     struct derived_set set;
 };
 
-/* Begin a forecast; request->model is that of the target. ERR_INVALID: the classes or channels
- * cannot be divided. ERR_MEMORY. */
+/* Return whether what users see of such jobs takes a forecast. */
+bool forecasts_of(enum job_strategy strategy);
+/* Begin a forecast; target: of request->model, NULL if that is. ERR_INVALID: the classes or
+ * channels cannot be divided. ERR_MEMORY. */
 NODISCARD int forecasts_begin(struct coordinator *coordinator,
                               const struct forecast_request *request,
                               const struct catalog_entry *target, struct forecasts *out,

@@ -266,7 +266,7 @@ void coverage_on_question(struct core *core, const struct event *event)
     }
     memset(answer, 0, sizeof(*answer));
     fill_preview(core, asked, job, &answer->preview);
-    previews_add_forecast(asked->forecast, &answer->preview);
+    previews_add_forecast(&asked->forecast, &answer->preview);
     if (asked->spec && asked->spec->strategy == STRATEGY_GOSSIP) {
         const struct gossip_asked groups = {.spec = asked->spec,
                                             .model = asked->model,

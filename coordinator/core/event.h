@@ -50,14 +50,20 @@ enum event_type {
     EVENT_DISK,              /* the store's disk is nearly full, or has room again */
 };
 
+/* What further searches of the planner show of a job; NULL: it is another job. */
+struct event_forecast {
+    const struct submodel_preview *submodel;
+    const struct servers_preview *servers;
+};
+
 struct event_job_submit {
     const struct job_spec *spec; /* passed job_spec_check; model.sha256 and model.name are set */
     const struct job_data *data;
     const struct model *model;
     bool dry_run;
-    const struct event_planned *planned;     /* dry run: the answer to core_plan_submission */
-    const struct event_classes *classes;     /* of a job of sub-models; else NULL */
-    const struct submodel_preview *forecast; /* the same in a dry run */
+    const struct event_planned *planned; /* dry run: the answer to core_plan_submission */
+    const struct event_classes *classes; /* of a job of sub-models; else NULL */
+    struct event_forecast forecast;      /* of a dry run */
 };
 
 enum job_verb {
@@ -128,8 +134,8 @@ struct event_plan_question {
     const struct model *model;
     int64_t steps;
     const struct job_data *data;
-    const struct event_classes *classes;     /* NULL: not counted, or the data stay on devices */
-    const struct submodel_preview *forecast; /* of a job of sub-models; else NULL */
+    const struct event_classes *classes; /* NULL: not counted, or the data stay on devices */
+    struct event_forecast forecast;
     /* With question->vary, in the order of the answer. */
     const struct plan_combination *combination;
     size_t combination_count;

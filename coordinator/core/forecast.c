@@ -8,9 +8,12 @@
 #include "base/assert.h"
 #include "coordinator/core/asking.h"
 #include "coordinator/core/matching.h"
+#include "coordinator/core/part_spec.h"
 #include "coordinator/core/planning.h"
 #include "coordinator/core/previews.h"
 #include "coordinator/core/savings.h"
+#include "coordinator/core/servers_forecast.h"
+#include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/strategy.h"
 #include "coordinator/core/submodel_parts.h"
@@ -18,8 +21,9 @@
 #include "coordinator/core/text.h"
 #include "schema/job_check.h"
 
-/* The searches, in this order. */
-enum search { SEARCH_PIPELINE, SEARCH_SINGLE, SEARCH_JOINT, SEARCH_GROUPS, SEARCH_END };
+/* The searches, in this order. The first is for servers and workers, those after SEARCH_SINGLE are
+ * for sub-models. */
+enum search { SEARCH_OWN, SEARCH_PIPELINE, SEARCH_SINGLE, SEARCH_JOINT, SEARCH_GROUPS, SEARCH_END };
 
 /* A device that trains a group. */
 struct taken {
@@ -43,11 +47,17 @@ struct forecast {
     struct planned target;
     struct event_planned target_answer;
     struct submodel_preview preview;
+    struct servers_preview servers;
 };
 
 static bool joins(const struct forecast *forecast)
 {
     return forecast->parent.job.spec.submodel.joint_epochs > 0;
+}
+
+static bool has_servers(const struct forecast *forecast)
+{
+    return forecast->parent.job.spec.strategy == STRATEGY_PARAMETER_SERVER;
 }
 
 int forecast_new(struct core *core, const struct forecast_request *request, struct forecast **out,
@@ -62,10 +72,13 @@ int forecast_new(struct core *core, const struct forecast_request *request, stru
     parent->job.data = *request->data;
     parent->model = request->model;
     forecast->question = request->question;
-    submodel_take_classes(parent, request->classes);
-    int rc = submodel_plan(core, parent, request->question, err);
-    if (rc) {
-        return rc;
+    if (!has_servers(forecast)) {
+        forecast->search = SEARCH_PIPELINE;
+        submodel_take_classes(parent, request->classes);
+        int rc = submodel_plan(core, parent, request->question, err);
+        if (rc) {
+            return rc;
+        }
     }
     if (job_is_local(&parent->job.spec)) { /* else no device has all samples */
         forecast->search = joins(forecast) ? SEARCH_JOINT : SEARCH_GROUPS;
@@ -169,7 +182,8 @@ static void ask(struct core *core, const struct forecast *forecast, const struct
 {
     if (forecast->question) {
         const struct event_plan_question asked = {.question = forecast->question, .model = model};
-        asking_what_if(core, NULL, &asked, &forecast->spec, planning);
+        const struct job_slot *job = slots_job(core, forecast->question->job.text);
+        asking_what_if(core, job, &asked, &forecast->spec, planning);
     } else {
         const struct placement_request request = {
             .spec = &forecast->spec, .model = model, .candidates = CANDIDATES_ONLINE};
@@ -197,13 +211,28 @@ static void ask_group(struct core *core, struct forecast *forecast, struct plann
     }
 }
 
-/* The target in the epochs of the job. */
+/* The target as a pipeline, in the epochs of the job. */
 static void write_target(struct forecast *forecast)
 {
     const struct parent_slot *parent = &forecast->parent;
-    submodel_stem_job(parent, &forecast->spec);
-    forecast->spec.epochs = parent->job.spec.epochs;
+    if (has_servers(forecast)) {
+        part_spec_begin(parent, &forecast->spec);
+    } else {
+        submodel_stem_job(parent, &forecast->spec);
+        forecast->spec.epochs = parent->job.spec.epochs;
+    }
     forecast->data = parent->job.data;
+}
+
+/* It may use the devices that were there for the job's own plan. */
+static void ask_target(struct core *core, struct forecast *forecast, struct planning *planning)
+{
+    const struct planning_attempt *own = &forecast->target.attempt;
+    ask(core, forecast, forecast->parent.model, planning);
+    if (has_servers(forecast) && forecast->target_answer.code == 0) {
+        planning->attempt_count = 0;
+        planning_try(planning, STAGES_ANY, own->avoid, own->candidates);
+    }
 }
 
 static void ask_joint(struct core *core, struct forecast *forecast, struct planning *planning)
@@ -217,14 +246,18 @@ static void ask_joint(struct core *core, struct forecast *forecast, struct plann
 void forecast_ask(struct core *core, struct forecast *forecast, struct planning *planning)
 {
     switch (forecast->search) {
+    case SEARCH_OWN:
+        forecast->spec = forecast->parent.job.spec;
+        ask(core, forecast, forecast->parent.model, planning);
+        break;
     case SEARCH_PIPELINE:
         write_target(forecast);
-        ask(core, forecast, forecast->parent.model, planning);
+        ask_target(core, forecast, planning);
         break;
     case SEARCH_SINGLE:
         write_target(forecast);
         forecast->spec.devices_min = forecast->spec.devices_max = 1;
-        ask(core, forecast, forecast->parent.model, planning);
+        ask_target(core, forecast, planning);
         break;
     case SEARCH_JOINT: ask_joint(core, forecast, planning); break;
     case SEARCH_GROUPS: ask_group(core, forecast, planning); break;
@@ -246,13 +279,18 @@ static void count_work(struct forecast *forecast, const struct planned *planned,
     }
 }
 
+static void keep_target(struct forecast *forecast, const struct event_planned *answer)
+{
+    forecast->target = *answer->planned;
+    forecast->target_answer = *answer;
+    forecast->target_answer.planned = &forecast->target;
+}
+
 static void take_pipeline(struct forecast *forecast, const struct event_planned *answer)
 {
     struct submodel_preview *preview = &forecast->preview;
     const double step_seconds = answer->code ? 0 : answer->planned->expected_seconds;
-    forecast->target = *answer->planned;
-    forecast->target_answer = *answer;
-    forecast->target_answer.planned = &forecast->target;
+    keep_target(forecast, answer);
     preview->pipeline_seconds = step_seconds * (double)steps_of(&forecast->spec, &forecast->data);
     forecast->spec.epochs = forecast->parent.job.spec.submodel.stem_epochs;
     const int64_t steps =
@@ -319,16 +357,12 @@ static void take_group(const struct core *core, struct forecast *forecast,
     count_work(forecast, answer->planned, model, steps);
 }
 
-static void choose_way(struct submodel_preview *preview)
+static int fastest_way(const struct submodel_preview *preview)
 {
-    const double seconds[] = {[WAY_NONE] = INFINITY,
-                              [WAY_SUBMODEL] = preview->runs ? preview->total_seconds : 0,
+    const double seconds[] = {[WAY_SUBMODEL] = preview->runs ? preview->total_seconds : 0,
                               [WAY_PIPELINE] = preview->pipeline_seconds,
                               [WAY_SINGLE] = preview->single_seconds};
-    for (int way = WAY_SUBMODEL; way <= WAY_SINGLE; way++) {
-        const bool faster = seconds[way] > 0 && seconds[way] < seconds[preview->fastest];
-        preview->fastest = faster ? way : preview->fastest;
-    }
+    return previews_fastest(seconds, sizeof(seconds) / sizeof(seconds[0]));
 }
 
 /* No pipeline can train the target on data that stay on devices: in place of its plan, whether the
@@ -372,37 +406,57 @@ static void end(struct forecast *forecast)
     if (!preview->runs) {
         preview->compute.total = preview->compute.busiest = preview->compute.flops = 0;
     }
-    choose_way(preview);
+    preview->fastest = fastest_way(preview);
     if (job_is_local(&parent->job.spec)) {
         answer_for_groups(forecast);
     }
 }
 
+/* ---- the next search ---- */
+
+static enum search take_ways(const struct core *core, struct forecast *forecast,
+                             const struct event_planned *answer)
+{
+    if (forecast->search == SEARCH_OWN) {
+        keep_target(forecast, answer);
+        servers_forecast_own(&forecast->parent.job.spec, answer, &forecast->servers);
+        return SEARCH_PIPELINE;
+    }
+    if (forecast->search == SEARCH_PIPELINE) {
+        servers_forecast_pipeline(answer, &forecast->servers);
+        return SEARCH_SINGLE;
+    }
+    servers_forecast_single(core, forecast->question, answer, &forecast->servers);
+    return SEARCH_END;
+}
+
+static enum search take_parts(const struct core *core, struct forecast *forecast,
+                              const struct event_planned *answer)
+{
+    switch (forecast->search) {
+    case SEARCH_PIPELINE: take_pipeline(forecast, answer); return SEARCH_SINGLE;
+    case SEARCH_SINGLE:
+        take_single(core, forecast, answer);
+        return joins(forecast) ? SEARCH_JOINT : SEARCH_GROUPS;
+    case SEARCH_JOINT: take_joint(forecast, answer); return SEARCH_GROUPS;
+    case SEARCH_GROUPS:
+        take_group(core, forecast, answer);
+        if (forecast->next < forecast->preview.group_count) {
+            return SEARCH_GROUPS;
+        }
+        end(forecast);
+        break;
+    case SEARCH_OWN:
+    case SEARCH_END: break;
+    }
+    return SEARCH_END;
+}
+
 bool forecast_take(const struct core *core, struct forecast *forecast,
                    const struct event_planned *answer)
 {
-    switch (forecast->search) {
-    case SEARCH_PIPELINE:
-        take_pipeline(forecast, answer);
-        forecast->search = SEARCH_SINGLE;
-        break;
-    case SEARCH_SINGLE:
-        take_single(core, forecast, answer);
-        forecast->search = joins(forecast) ? SEARCH_JOINT : SEARCH_GROUPS;
-        break;
-    case SEARCH_JOINT:
-        take_joint(forecast, answer);
-        forecast->search = SEARCH_GROUPS;
-        break;
-    case SEARCH_GROUPS:
-        take_group(core, forecast, answer);
-        if (forecast->next == forecast->preview.group_count) {
-            end(forecast);
-            forecast->search = SEARCH_END;
-        }
-        break;
-    case SEARCH_END: break;
-    }
+    forecast->search = has_servers(forecast) ? take_ways(core, forecast, answer)
+                                             : take_parts(core, forecast, answer);
     return forecast->search != SEARCH_END;
 }
 
@@ -411,7 +465,9 @@ const struct event_planned *forecast_target(const struct forecast *forecast)
     return &forecast->target_answer;
 }
 
-const struct submodel_preview *forecast_preview(const struct forecast *forecast)
+struct event_forecast forecast_preview(const struct forecast *forecast)
 {
-    return &forecast->preview;
+    const bool servers = has_servers(forecast);
+    return (struct event_forecast){.submodel = servers ? NULL : &forecast->preview,
+                                   .servers = servers ? &forecast->servers : NULL};
 }

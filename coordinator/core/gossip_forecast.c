@@ -23,13 +23,14 @@ static double round_seconds(const struct prospect *prospect, int64_t all, bool b
     return levels_round(&prospect->problem, samples);
 }
 
-static void add_way(struct gossip_preview *preview, enum gossip_way way, double seconds,
-                    double *least)
+/* An average has made the mean of its groups' steps. */
+static int fastest_way(const struct gossip_preview *preview)
 {
-    if (seconds > 0 && seconds < *least) {
-        *least = seconds;
-        preview->fastest = way;
-    }
+    const double seconds[] = {[GOSSIP_WAY_GOSSIP] =
+                                  preview->total_seconds * (double)preview->group_count,
+                              [GOSSIP_WAY_PIPELINE] = preview->pipeline_seconds,
+                              [GOSSIP_WAY_SINGLE] = preview->single_seconds};
+    return previews_fastest(seconds, sizeof(seconds) / sizeof(seconds[0]));
 }
 
 static void fill_group(const struct core *core, const struct gossip_asked *asked,
@@ -79,7 +80,6 @@ void gossip_forecast(struct core *core, const struct gossip_asked *asked, struct
                                    .question = asked->question,
                                    .candidates = listed ? CANDIDATES_ONLINE : CANDIDATES_FREE};
     const double samples = (double)(out->steps * asked->spec->batch);
-    double least = INFINITY;
     size_t there;
     size_t count = gossip_recruit(core, &wanted, recruit, &there);
     if (count == 0) {
@@ -99,9 +99,6 @@ void gossip_forecast(struct core *core, const struct gossip_asked *asked, struct
     for (size_t g = 0; g < count; g++) {
         fill_group(core, asked, &recruit[g], &preview->group[g], preview->period_seconds);
     }
-    /* An average has made the mean of its groups' steps. */
-    add_way(preview, GOSSIP_WAY_GOSSIP, preview->total_seconds * (double)count, &least);
-    add_way(preview, GOSSIP_WAY_PIPELINE, preview->pipeline_seconds, &least);
-    add_way(preview, GOSSIP_WAY_SINGLE, preview->single_seconds, &least);
+    preview->fastest = fastest_way(preview);
     out->has_gossip = true;
 }

@@ -111,7 +111,7 @@ void jobs_dry_run(struct core *core, const struct event_job_submit *submit)
     if (answer->code == 0) {
         previews_fill(core, NULL, answer->planned, submit->model, preview);
     }
-    previews_add_forecast(submit->forecast, preview);
+    previews_add_forecast(&submit->forecast, preview);
     act_reply(core, 200, OBJECT_JOB_PREVIEW, preview);
 }
 

@@ -125,6 +125,15 @@ static double fluid_seconds(const struct planned *planned, int64_t micro_batches
     return rate > 0 ? (double)micro_batches / rate : 0;
 }
 
+static void fill_transfers(struct planning *planning, struct planned_transfers *out)
+{
+    out->chosen = planning->solution.servers.transfers;
+    out->optimal_seconds = servers_problem_seconds(planning, SEGMENTS_OPTIMAL);
+    out->whole_seconds = servers_problem_seconds(planning, SEGMENTS_WHOLE);
+    out->layer_seconds = servers_problem_seconds(planning, SEGMENTS_LAYER);
+    out->layer_window_seconds = servers_problem_seconds(planning, SEGMENTS_LAYER_WINDOW);
+}
+
 static void fill_plan(struct planning *planning, struct planned *out)
 {
     const struct servers_plan *found = &planning->solution.servers;
@@ -138,6 +147,7 @@ static void fill_plan(struct planning *planning, struct planned *out)
                           ? fluid_seconds(out, planning->spec.micro_batches) / found->step_seconds
                           : 0;
     out->bottleneck = bottleneck_of(out, found);
+    fill_transfers(planning, &out->transfers);
 }
 
 static uint64_t state_bytes(struct planning *planning, size_t stage)

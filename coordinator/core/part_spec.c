@@ -12,7 +12,8 @@ void part_spec_begin(const struct parent_slot *parent, struct job_spec *spec)
     spec->strategy = STRATEGY_PIPELINE;
     spec->submodel = job_spec_default.submodel;
     spec->gossip = job_spec_default.gossip;
-    spec->has_submodel = spec->has_gossip = false;
+    spec->parameter_server = job_spec_default.parameter_server;
+    spec->has_submodel = spec->has_gossip = spec->has_parameter_server = false;
 }
 
 void part_spec_name(const struct parent_slot *parent, const char *suffix, struct job_spec *spec)

@@ -162,9 +162,10 @@ struct planned {
     double gap;                      /* to a proven bound: step time / bound - 1 */
     struct plan_left_out left_out[PLAN_LEFT_OUT_MAX];
     size_t left_out_count;
-    struct plan_unbound unbound; /* without devices.min; 0 devices: it costs nothing */
-    double present_seconds;      /* of the present stages; 0: not asked for, or impossible */
-    int64_t state_bytes;         /* of one version of all units */
+    struct plan_unbound unbound;        /* without devices.min; 0 devices: it costs nothing */
+    struct planned_transfers transfers; /* parameter_server */
+    double present_seconds;             /* of the present stages; 0: not asked for, or impossible */
+    int64_t state_bytes;                /* of one version of all units */
     struct replication_periods replication;  /* memory is for the copies of these */
     char numeric_class[PLANNING_CLASS_SIZE]; /* of all its devices; "mixed": they differ */
     struct planning_attempt attempt;         /* that succeeded */

@@ -1,10 +1,14 @@
 #include "coordinator/core/previews.h"
 
+#include <math.h>
+
 #include "coordinator/core/planning.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/strategy.h"
 #include "coordinator/core/text.h"
+
+#define SAME 1e-9 /* of a figure: the same sum of times, added in another order */
 
 void previews_name_device(const struct core *core, const struct plan_question *question,
                           const struct device_id *id, struct device_id *out, char name[NAME_SIZE])
@@ -56,12 +60,29 @@ void previews_fill(const struct core *core, const struct plan_question *question
     }
 }
 
-void previews_add_forecast(const struct submodel_preview *forecast, struct job_preview *preview)
+void previews_add_forecast(const struct event_forecast *forecast, struct job_preview *preview)
 {
-    preview->has_submodel = forecast != NULL;
-    if (forecast) {
-        preview->submodel = *forecast;
+    preview->has_submodel = forecast->submodel != NULL;
+    preview->has_servers = forecast->servers != NULL;
+    if (forecast->submodel) {
+        preview->submodel = *forecast->submodel;
     }
+    if (forecast->servers) {
+        preview->servers = *forecast->servers;
+    }
+}
+
+int previews_fastest(const double *seconds, int count)
+{
+    double least = INFINITY;
+    int fastest = 0;
+    for (int way = 1; way < count; way++) {
+        least = seconds[way] > 0 ? fmin(least, seconds[way]) : least;
+    }
+    for (int way = count - 1; way > 0 && isfinite(least); way--) {
+        fastest = seconds[way] > 0 && seconds[way] <= least * (1 + SAME) ? way : fastest;
+    }
+    return fastest;
 }
 
 void core_plan_combination(const struct core *core, const struct plan_question *question,

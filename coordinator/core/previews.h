@@ -17,7 +17,11 @@ void previews_name_device(const struct core *core, const struct plan_question *q
 void previews_fill(const struct core *core, const struct plan_question *question,
                    const struct planned *planned, const struct model *model,
                    struct job_preview *preview);
-/* Add the forecast of a job of sub-models; NULL: it is another job. */
-void previews_add_forecast(const struct submodel_preview *forecast, struct job_preview *preview);
+void previews_add_forecast(const struct event_forecast *forecast, struct job_preview *preview);
+/* Return the way to train, 1 to count - 1, with the least seconds above 0, of equal ones the first
+ * (rounding apart); 0: no way has a plan.
+ *
+ *     seconds  [count] by way; 0: it has no plan */
+int previews_fastest(const double *seconds, int count);
 
 #endif

@@ -422,21 +422,36 @@ void servers_problem_resume(struct planning *planning)
     take_backend(planning, conv2d_backend_of(first->numeric_class));
 }
 
+/* The step of the solution, of which the pool has the devices in the order of its stages. */
+static void play_solution(struct planning *planning, struct servers_plan *out)
+{
+    struct servers_stage stage[STAGES_MAX];
+    struct err err = {0};
+    for (size_t s = 0; s < planning->solution.stage_count; s++) {
+        stage[s] = planning->solution.servers.stage[s];
+        stage[s].device = s;
+    }
+    const int rc = servers_play(&planning->servers.problem, planning->servers.scratch, stage,
+                                planning->solution.stage_count, out, &err);
+    ASSERT(rc == 0); /* a plan of the search */
+}
+
 void servers_problem_expect(struct planning *planning)
 {
     struct solution *solution = &planning->solution;
-    struct servers_stage stage[STAGES_MAX];
-    struct err err = {0};
     planning->pool_count = solution->stage_count;
-    for (size_t s = 0; s < solution->stage_count; s++) {
-        planning->pool[s] = solution->chosen[s];
-        stage[s] = solution->servers.stage[s];
-        stage[s].device = s;
-    }
+    memcpy(planning->pool, solution->chosen, solution->stage_count * sizeof(planning->pool[0]));
     state_problem(planning, true);
     planning->servers.problem.memory_cap_bytes = NULL; /* it fits */
-    const int rc = servers_play(&planning->servers.problem, planning->servers.scratch, stage,
-                                solution->stage_count, &solution->servers, &err);
-    ASSERT(rc == 0); /* a plan of the search */
+    play_solution(planning, &solution->servers);
     take_answer(planning);
+}
+
+double servers_problem_seconds(struct planning *planning, enum segments_transfers transfers)
+{
+    struct servers_plan plan;
+    planning->servers.problem.automatic = false;
+    planning->servers.problem.transfers = transfers;
+    play_solution(planning, &plan);
+    return plan.step_seconds;
 }

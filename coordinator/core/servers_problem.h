@@ -18,5 +18,8 @@ void servers_problem_resume(struct planning *planning);
 /* Set the times of the solution to the expected ones, without margins. The search is over:
  * planning->pool is overwritten. */
 void servers_problem_expect(struct planning *planning);
+/* Return the expected seconds of a step of the solution with other transfers. Called after
+ * servers_problem_expect. */
+double servers_problem_seconds(struct planning *planning, enum segments_transfers transfers);
 
 #endif

@@ -33,7 +33,7 @@ struct submission {
     struct http_exchange
         *exchange; /* NULL: the client disconnected while a worker read the checkpoint */
     bool dry_run;
-    struct forecasts forecasts; /* of a dry run of sub-models */
+    struct forecasts forecasts; /* of a dry run */
     struct posted_job posted;
     struct awaited checkpoint; /* while a worker reads it, the job that stored it may delete it */
     struct record_faults faults;
@@ -117,7 +117,9 @@ static void dry_run_answer(struct submission *submission, const struct event_pla
     struct event event = {.type = EVENT_JOB_SUBMIT, .job_submit = event_of(submission)};
     struct forecast *forecast = submission->forecasts.forecast;
     event.job_submit.planned = planned && forecast ? forecast_target(forecast) : planned;
-    event.job_submit.forecast = forecast ? forecast_preview(forecast) : NULL;
+    if (forecast) {
+        event.job_submit.forecast = forecast_preview(forecast);
+    }
     if (submission->exchange) {
         http_on_end(submission->exchange, NULL, NULL);
     }
@@ -162,7 +164,7 @@ static void client_gone(void *arg)
     submission->exchange = NULL;
 }
 
-/* Begin the forecast of a job of sub-models. false: a problem was answered. */
+/* Begin the forecast, if the job has one. false: a problem was answered. */
 static bool begin_forecast(struct submission *submission, struct http_exchange *exchange)
 {
     const struct posted_job *posted = &submission->posted;
@@ -170,7 +172,8 @@ static bool begin_forecast(struct submission *submission, struct http_exchange *
                                              .data = &posted->data,
                                              .model = posted->model->model,
                                              .classes = &posted->classes};
-    return ask_forecast(submission->coordinator, exchange, &request, posted->model, "/submodel",
+    return !forecasts_of((enum job_strategy)posted->spec.strategy) ||
+           ask_forecast(submission->coordinator, exchange, &request, posted->model, "/submodel",
                         &submission->forecasts);
 }
 
@@ -178,9 +181,7 @@ static bool begin_forecast(struct submission *submission, struct http_exchange *
 static void dry_run(struct submission **place, struct http_exchange *exchange)
 {
     struct submission *submission = *place;
-    const bool divides = submission->posted.spec.strategy == STRATEGY_SUBMODEL;
-    if (!ask_ready(submission->coordinator, exchange) ||
-        (divides && !begin_forecast(submission, exchange))) {
+    if (!ask_ready(submission->coordinator, exchange) || !begin_forecast(submission, exchange)) {
         return;
     }
     submission->question = (struct planner_question){.fill = dry_run_fill, .done = dry_run_done};

@@ -23,9 +23,10 @@ struct asked {
     struct http_exchange *exchange; /* NULL: the client has disconnected */
     struct plan_question asked;
     struct posted_job posted;   /* of asked.spec; model NULL: of a job */
-    struct forecasts forecasts; /* of sub-models */
+    struct forecasts forecasts; /* of sub-models in place of combinations; else of the fastest */
     struct plan_combination combination[WHAT_IF_COMBINATIONS_MAX];
     size_t next; /* combination to search for */
+    size_t best_index;
     /* The answer: of the fastest combination, else why the first one failed. */
     struct event_planned planned;
     struct planned best;
@@ -255,9 +256,84 @@ static void take_plan(struct asked *asked, const struct event_planned *planned)
     if (!asked->planned.planned ||
         planned->planned->expected_seconds < asked->best.expected_seconds) {
         asked->best = *planned->planned;
+        asked->best_index = asked->next;
         asked->planned = (struct event_planned){.planned = &asked->best};
     }
     asked->next++;
+}
+
+/* The job of the question; NULL: it has ended, or the question is about none. */
+static const struct job *job_of(const struct asked *asked)
+{
+    return core_job(asked->coordinator->core, asked->asked.job.text);
+}
+
+/* Write the fields of a combination. false: the job has ended. */
+static bool write_spec(const struct asked *asked, size_t index, struct job_spec *spec)
+{
+    const struct job *job = job_of(asked);
+    if (!job && !asked->asked.has_spec) {
+        return false;
+    }
+    *spec = job ? job->spec : asked->posted.spec;
+    what_if_vary(&asked->asked, index, spec);
+    return true;
+}
+
+/* Whether the fastest combination is to be compared with other ways to train. */
+static bool compares(const struct asked *asked)
+{
+    const struct job *job = job_of(asked);
+    const struct job_spec *spec = job ? &job->spec : &asked->posted.spec;
+    return asked->exchange && asked->planned.planned && (job || asked->asked.has_spec) &&
+           spec->strategy == STRATEGY_PARAMETER_SERVER;
+}
+
+/* Ask for the first other way; the plan of the combination is known. false: a problem was answered.
+ */
+static bool begin_comparison(struct asked *asked, struct planning *planning)
+{
+    struct coordinator *coordinator = asked->coordinator;
+    const struct job *job = job_of(asked);
+    struct job_spec spec;
+    struct err err = {0};
+    const struct forecast_request request = {
+        .spec = &spec,
+        .data = job ? &job->data : &asked->posted.data,
+        .model = asked->posted.model ? asked->posted.model->model : NULL,
+        .question = &asked->asked};
+    (void)write_spec(asked, asked->best_index, &spec);
+    if (forecasts_begin(coordinator, &request, asked->posted.model, &asked->forecasts, &err)) {
+        http_on_end(asked->exchange, NULL, NULL);
+        answer_err(asked->exchange, &err);
+        asked_free(asked);
+        return false;
+    }
+    (void)forecast_take(coordinator->core, asked->forecasts.forecast, &asked->planned);
+    forecast_ask(coordinator->core, asked->forecasts.forecast, planning);
+    return true;
+}
+
+static void take(struct asked *asked, const struct event_planned *planned)
+{
+    if (planned->code != 0) {
+        take_failure(asked, planned->code, planned->message);
+    } else {
+        take_plan(asked, planned);
+    }
+}
+
+static void take_forecast(struct asked *asked, const struct event_planned *planned)
+{
+    struct forecast *forecast = asked->forecasts.forecast;
+    if (forecast_take(asked->coordinator->core, forecast, planned)) {
+        planner_again(asked->coordinator->planner, &asked->question);
+        return;
+    }
+    if (asked->next == 0) { /* its plan is the answer */
+        take(asked, forecast_target(forecast));
+    }
+    answer(asked);
 }
 
 static void done(struct planner_question *question, const struct event_planned *planned)
@@ -270,18 +346,13 @@ static void done(struct planner_question *question, const struct event_planned *
         asked_free(asked);
         return;
     }
-    struct forecast *forecast = asked->forecasts.forecast;
-    if (forecast && forecast_take(asked->coordinator->core, forecast, planned)) {
-        planner_again(asked->coordinator->planner, question);
+    if (asked->forecasts.forecast) {
+        take_forecast(asked, planned);
         return;
     }
-    planned = forecast ? forecast_target(forecast) : planned;
-    if (planned->code != 0) {
-        take_failure(asked, planned->code, planned->message);
-    } else {
-        take_plan(asked, planned);
-    }
-    if (asked->exchange && asked->next < what_if_combinations(&asked->asked)) {
+    take(asked, planned);
+    const bool more = asked->exchange && asked->next < what_if_combinations(&asked->asked);
+    if (more || compares(asked)) {
         planner_again(asked->coordinator->planner, question);
     } else {
         answer(asked);
@@ -292,14 +363,10 @@ static void done(struct planner_question *question, const struct event_planned *
 static bool begin(struct asked *asked, struct job_spec *spec)
 {
     const struct plan_question *question = &asked->asked;
-    const struct job *job = core_job(asked->coordinator->core, question->job.text);
-    struct plan_combination *combination = &asked->combination[asked->next];
-    if (!job && !question->has_spec) {
+    if (!write_spec(asked, asked->next, spec)) {
         return false;
     }
-    *spec = job ? job->spec : asked->posted.spec;
-    what_if_vary(question, asked->next, spec);
-    *combination = (struct plan_combination){
+    asked->combination[asked->next] = (struct plan_combination){
         .micro_batches = spec->micro_batches,
         .compression = spec->compression,
         .pipeline = spec->pipeline,
@@ -322,7 +389,7 @@ static bool fill(struct planner_question *question, struct planning *planning)
         .question = &asked->asked,
         .model = asked->posted.model ? asked->posted.model->model : NULL};
     struct job_spec spec;
-    if (asked->forecasts.forecast && asked->exchange) {
+    if (asked->forecasts.forecast && asked->exchange && (job_of(asked) || asked->asked.has_spec)) {
         forecast_ask(asked->coordinator->core, asked->forecasts.forecast, planning);
         return true;
     }
@@ -333,6 +400,9 @@ static bool fill(struct planner_question *question, struct planning *planning)
             return core_plan_question(asked->coordinator->core, &event, &spec, planning);
         }
         take_failure(asked, ERR_INVALID, err.text);
+    }
+    if (compares(asked) && !asked->forecasts.forecast) {
+        return begin_comparison(asked, planning);
     }
     if (!asked->planned.planned && !asked->planned.message[0]) {
         asked->planned.code = ERR_STATE; /* the job has ended, which is the answer */

@@ -533,6 +533,7 @@ class JobPreview(TypedDict):
     waiting_for: str | None
     submodel: SubmodelPreview | None
     gossip: GossipPreview | None
+    parameter_server: ParameterServerPreview | None
 
 
 class JobSpec(TypedDict):
@@ -1301,6 +1302,24 @@ class GossipPreview(TypedDict):
     pipeline_seconds: float | None
     single_seconds: float | None
     fastest: Literal["none", "gossip", "pipeline", "single"]
+
+
+class ParameterServerPreview(TypedDict):
+    """The step of a job of servers and workers, beside other ways to train."""
+
+    transfers: Literal[
+        "optimal", "stream", "layer", "layer_window", "greedy", "ready", "whole", "fixed", "auto",
+    ]
+    step_seconds: float | None
+    optimal_step_seconds: float | None
+    whole_step_seconds: float | None
+    layer_step_seconds: float | None
+    layer_window_step_seconds: float | None
+    pipeline_step_seconds: float | None
+    single_step_seconds: float | None
+    single_device: str | None
+    single_name: str | None
+    fastest: Literal["none", "single", "pipeline", "parameter_server"]
 
 
 class JobModel(TypedDict):

@@ -128,6 +128,86 @@ def test_bad_questions_are_answered_at_the_field():
         api.problem("POST", "/v1/plans", {}, code="invalid_fields", words=("/job",))
 
 
+SERVERS = {**JOB, "strategy": "parameter_server", "micro_batches": 4, "steps": 80}
+SERVERS["devices"] = {"min": 1, "max": 3}
+
+
+def check_ways(plan, names):
+    """What must hold of a plan of servers and workers beside other ways."""
+    seen = plan["parameter_server"]
+    must(seen["step_seconds"] == plan["predicted_step_seconds"] > 0, f"{seen}")
+    must(seen["step_seconds"] <= seen["optimal_step_seconds"] * (1 + 1e-9), f"{seen}")
+    must(seen["transfers"] in ("optimal", "stream"), f"{seen}")
+    for transfers in ("whole", "layer"):
+        must(seen["optimal_step_seconds"] <= seen[f"{transfers}_step_seconds"] * 1.001, f"{seen}")
+    must(seen["layer_window_step_seconds"] > 0 and seen["single_name"] in names, f"{seen}")
+    seconds = {
+        "parameter_server": seen["step_seconds"],
+        "pipeline": seen["pipeline_step_seconds"],
+        "single": seen["single_step_seconds"],
+    }
+    must(seconds[seen["fastest"]] <= min(seconds.values()) * (1 + 1e-9), f"{seen}")
+    return seen
+
+
+def test_a_dry_run_compares_servers_with_other_ways():
+    with Api() as api:
+        agents = [FakeAgent(api, f"agent{i}", protocol=6) for i in range(2)]
+
+        def dry(job):
+            return api.request("POST", "/v1/jobs?dry_run=true", job, expect=200).json
+
+        plan = dry(SERVERS)
+        seen = check_ways(plan, {"agent0", "agent1"})
+        pipeline = {**SERVERS, "strategy": "pipeline"}
+        for name, job in (
+            ("pipeline", pipeline),
+            ("single", {**pipeline, "devices": {"min": 1, "max": 1}}),
+        ):
+            other = dry(job)
+            must(other["parameter_server"] is None, f"{other}")
+            must(seen[f"{name}_step_seconds"] == other["predicted_step_seconds"], f"{seen} {other}")
+        whole = dry({**SERVERS, "parameter_server": {"transfers": "whole"}})["parameter_server"]
+        must(whole["transfers"] == "whole", f"{whole}")
+        must(whole["step_seconds"] == whole["whole_step_seconds"], f"{whole}")
+        for agent in agents:
+            api.request("POST", f"/v1/devices/{agent.id}/cordon", expect=202)
+        none = dry(SERVERS)
+        must(none["starts"] == "when_more_devices", f"{none}")
+        seconds = [v for k, v in none["parameter_server"].items() if k.endswith("_seconds")]
+        must(seconds == [None] * 7, f"{none['parameter_server']}")
+        must(none["parameter_server"]["fastest"] == "none", f"{none['parameter_server']}")
+        must(none["parameter_server"]["transfers"] == "auto", f"{none['parameter_server']}")
+
+
+def test_a_question_compares_servers_with_other_ways():
+    with Api() as api:
+        agent = FakeAgent(api, "agent", protocol=6)
+        both = [agent.id, {"name": "twin", "like": agent.id, "speed": 2}]
+
+        def plan(**question):
+            return api.request("POST", "/v1/plans", question, expect=200).json["plan"]
+
+        alone = check_ways(plan(spec=SERVERS), {"agent"})
+        must(alone["fastest"] == "single", f"one device has nothing to transfer: {alone}")
+        seen = check_ways(plan(spec=SERVERS, devices=both), {"twin"})
+        must(seen["single_device"] is None, f"{seen}")
+        ratio = alone["single_step_seconds"] / seen["single_step_seconds"]
+        must(abs(ratio - 2) < 1e-6, f"twice the speed takes 1/{ratio} of the time")
+        # Of combinations the fastest is compared, also after one without a plan.
+        varied = {"micro_batches": [4, 2, 1, 3], "devices": [1]}
+        best = plan(spec=SERVERS, devices=both, vary=varied)
+        check_ways(best, {"twin"})
+        must(len(best["stages"]) == 1, f"{best}")
+        job = api.submit(SERVERS)
+        state = api.job(job)
+        check_ways(plan(job=job["id"]), {"agent"})
+        check_ways(plan(job=job["id"], devices=both), {"twin"})
+        must(api.job(job) == state, "a question changed the job")
+        question = {"job": job["id"], "without": [agent.id]}
+        api.problem("POST", "/v1/plans", question, code="not_enough_devices")
+
+
 def test_questions_wait_their_turn():
     with Api() as api:
         FakeAgent(api, "agent")

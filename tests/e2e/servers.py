@@ -83,6 +83,32 @@ def test_a_job_names_its_servers_and_the_shares_of_its_workers():
         must(sorted(shares) == [1, 2, 5], f"shares of {shares}")
 
 
+def test_a_dry_run_compares_a_job_with_other_ways_to_train():
+    with fashion_fleet(3) as fleet:
+
+        def dry(job):
+            return fleet.request("POST", "/v1/jobs?dry_run=true", job, expect=200).json
+
+        job = job_of("lenet5", 3, 6, {"transfers": "whole"})
+        fleet.wait(fleet.submit(job), "succeeded")  # the links are measured
+        plan = dry(job)
+        seen = plan["parameter_server"]
+        must(seen["step_seconds"] == seen["whole_step_seconds"], f"{seen}")
+        must(seen["step_seconds"] == plan["predicted_step_seconds"], f"{seen}")
+        names = ("step", "whole_step", "layer_step", "layer_window_step", "pipeline_step")
+        must(all(0 < seen[f"{name}_seconds"] < 60 for name in names), f"{seen}")
+        seconds = {
+            "parameter_server": seen["step_seconds"],
+            "pipeline": seen["pipeline_step_seconds"],
+            "single": seen["single_step_seconds"],
+        }
+        must(seen["fastest"] == min(seconds, key=seconds.get), f"{seen}")
+        devices = {device["id"] for device in fleet.get("/v1/devices")["items"]}
+        must(seen["single_device"] in devices, f"{seen}")
+        pipeline = dry({**job, "strategy": "pipeline", "parameter_server": None})
+        must(pipeline["parameter_server"] is None, f"{pipeline}")
+
+
 def test_a_worker_reports_the_time_and_the_number_of_its_transfers():
     steps = 6
     with fashion_fleet(2) as fleet:

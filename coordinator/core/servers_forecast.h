@@ -1,0 +1,17 @@
+/* servers_forecast.h: a step of a job of servers and workers, beside the same plan with other
+ * transfers, a pipeline and one device: a part of a forecast (forecast.h). docs/adr/0161. */
+#ifndef COORDINATOR_CORE_SERVERS_FORECAST_H
+#define COORDINATOR_CORE_SERVERS_FORECAST_H
+
+#include "coordinator/core/core.h"
+
+/* Take the answers of the planner in this order: the plan of the job, the same job as a pipeline,
+ * and on one device. */
+void servers_forecast_own(const struct job_spec *spec, const struct event_planned *answer,
+                          struct servers_preview *out);
+void servers_forecast_pipeline(const struct event_planned *answer, struct servers_preview *out);
+/* question: NULL for a dry run. The last: it names the fastest way. */
+void servers_forecast_single(const struct core *core, const struct plan_question *question,
+                             const struct event_planned *answer, struct servers_preview *out);
+
+#endif
