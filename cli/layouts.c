@@ -99,6 +99,11 @@ static const struct column preview_summary[] = {
     COLUMN("STEP", "predicted_step_seconds", CELL_SECONDS),
     COLUMN("TOTAL", "predicted_total_seconds", CELL_SECONDS),
     COLUMN("EFFICIENCY", "predicted_efficiency", CELL_SHARE),
+    COLUMN("PIPELINE_STEP", "parameter_server/pipeline_step_seconds", CELL_SECONDS),
+    COLUMN("SINGLE_STEP", "parameter_server/single_step_seconds", CELL_SECONDS),
+    COLUMN("FASTEST", "parameter_server/fastest", CELL_TEXT),
+    COLUMN("FASTEST", "gossip/fastest", CELL_TEXT),
+    COLUMN("FASTEST", "submodel/fastest", CELL_TEXT),
 };
 LAYOUT(layout_preview, "stages", stage_columns, "device", SUMMARY(preview_summary));
 
@@ -110,6 +115,11 @@ static const struct column forecast_summary[] = {
     COLUMN("EFFICIENCY", "plan/predicted_efficiency", CELL_SHARE),
     COLUMN("FROM", "resume_version", CELL_TEXT),
     COLUMN("STEPS_LOST", "steps_lost", CELL_TEXT),
+    COLUMN("PIPELINE_STEP", "plan/parameter_server/pipeline_step_seconds", CELL_SECONDS),
+    COLUMN("SINGLE_STEP", "plan/parameter_server/single_step_seconds", CELL_SECONDS),
+    COLUMN("FASTEST", "plan/parameter_server/fastest", CELL_TEXT),
+    COLUMN("FASTEST", "plan/gossip/fastest", CELL_TEXT),
+    COLUMN("FASTEST", "plan/submodel/fastest", CELL_TEXT),
 };
 LAYOUT(layout_forecast, "plan/stages", stage_columns, "device", SUMMARY(forecast_summary));
 

@@ -180,6 +180,9 @@ def check_job(fleet, seen):
         return check(fleet, *words, **options)
 
     look("job", "submit", "job.json", "--dry-run", titles=("STAGE", "DEVICE"))
+    (fleet.path / "shared.json").write_text(json.dumps({**JOB, "strategy": "parameter_server"}))
+    ways = ("PIPELINE_STEP", "SINGLE_STEP", "FASTEST")
+    look("job", "submit", "shared.json", "--dry-run", titles=ways)
     job = command(fleet, "job", "submit", "job.json", "-w").stdout.split()[0]
     same = json.loads(by_curl(fleet, "job", "submit", "-", stdin=json.dumps(JOB)))["id"]
     must(command(fleet, "job", "watch", same).stdout.count("succeeded: ") == 1, "no end")
