@@ -62,7 +62,7 @@ size_t body_write_header(const struct body *body, const struct body_note *note,
     header.tensor_count = list(body, tensor);
     const struct message_note marked = {.last = note->last, .mark = note->mark};
     message_write_note(&marked, &header);
-    if (note->last) {
+    if (note->version != BODY_NO_VERSION) {
         (void)snprintf(add(&header, "version"), SAFETENSORS_VALUE_MAX, "%" PRId64, note->version);
     }
     if (note->parked_seconds > 0) {
@@ -81,10 +81,11 @@ static bool read_note(const struct safetensors_header *header, struct body_note 
     struct message_note marked;
     const char *version = safetensors_metadata(header, "version");
     const char *parked = safetensors_metadata(header, "parked_seconds");
-    if (!message_read_note(header, &marked) || marked.last != (version != NULL)) {
+    if (!message_read_note(header, &marked) || (marked.last && !version)) {
         return false;
     }
-    *note = (struct body_note){.last = marked.last, .mark = marked.mark};
+    *note =
+        (struct body_note){.last = marked.last, .version = BODY_NO_VERSION, .mark = marked.mark};
     if (version && parse_i64(version, 0, STEPS_MAX, &note->version, NULL) != 0) {
         return false;
     }

@@ -24,9 +24,11 @@ struct body {
     size_t count[BODY_PARTS]; /* elements */
 };
 
+#define BODY_NO_VERSION (-1)
+
 struct body_note {
-    bool last;             /* the generation ends with */
-    int64_t version;       /* this version */
+    bool last;             /* the generation ends with this version */
+    int64_t version;       /* of the parameters of an answer; BODY_NO_VERSION: not stated */
     double parked_seconds; /* of an answer: how long its request waited for the version */
     struct round_mark mark;
 };

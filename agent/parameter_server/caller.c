@@ -103,6 +103,23 @@ static ssize_t read_body(void *arg, void *out, size_t size)
 
 /* ---- what is pulled ---- */
 
+/* Parameters of another version would change the bits of the step unseen. */
+static int check_version(const struct delivery *delivery, struct err *err)
+{
+    const struct exchange_message *message = delivery->message;
+    const struct body_note *note = &delivery->note;
+    if (note->last || note->version == message->step) {
+        return 0;
+    }
+    if (note->version == BODY_NO_VERSION) {
+        return err_set(err, ERR_PROTOCOL, "stage %zu does not state the version of its parameters",
+                       message->to);
+    }
+    return err_set(err, ERR_PROTOCOL,
+                   "stage %zu answers with version %" PRId64 " to a request for version %" PRId64,
+                   message->to, note->version, message->step);
+}
+
 static int take_header(struct delivery *delivery, const void *data, size_t size, size_t *taken)
 {
     int rc = header_take(&delivery->header, BODY_HEADER_MAX, data, size, taken, &delivery->err);
@@ -111,6 +128,7 @@ static int take_header(struct delivery *delivery, const void *data, size_t size,
     }
     rc = body_read_header(delivery->header.text, delivery->header.size, &delivery->view.body,
                           &delivery->note, &delivery->err);
+    rc = rc ? rc : check_version(delivery, &delivery->err);
     if (rc == 0 && delivery->message->first == 0) {
         member_pull_began(member_in(delivery),
                           delivery->began_seconds + delivery->note.parked_seconds);
@@ -241,8 +259,9 @@ static int call_until_answered(struct delivery *delivery, struct err *err)
         call->write = write_answer;
         call->write_arg = delivery;
     } else {
-        const struct body_note note = {
-            .last = message->last, .version = message->step, .mark = message->mark};
+        const struct body_note note = {.last = message->last,
+                                       .version = message->last ? message->step : BODY_NO_VERSION,
+                                       .mark = message->mark};
         delivery->header.size =
             body_write_header(&delivery->view.body, &note, delivery->header.text);
         call->content_type = "application/octet-stream";

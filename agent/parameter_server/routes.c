@@ -343,7 +343,7 @@ static void answer_pull(struct request *request, enum exchange_verdict verdict)
     const bool last = verdict == EXCHANGE_LAST;
     const struct body_note note = {
         .last = last,
-        .version = last ? member_last(member_in(request)) : 0,
+        .version = last ? member_last(member_in(request)) : request->message.step,
         .parked_seconds = waiting_seconds(&request->routes->waiting, place_of(request))};
     http_on_end(exchange, NULL, NULL);
     waiting_end(&request->routes->waiting, place_of(request));

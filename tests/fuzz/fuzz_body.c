@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (rc) {
         return 0;
     }
-    ASSERT(note.version >= 0 && (note.last || note.version == 0) && note.parked_seconds >= 0);
+    ASSERT(note.version >= (note.last ? 0 : BODY_NO_VERSION) && note.parked_seconds >= 0);
     const size_t written = body_write_header(note.last ? &nothing : &expected, &note, header);
     ASSERT(body_read_header(header, written, &expected, &again, &err) == 0);
     ASSERT(again.last == note.last && again.version == note.version);

@@ -17,14 +17,15 @@ static void every_form_reads_back(void **state)
         for (size_t p = 0; p < BODY_PARTS; p++) {
             body.count[p] = form >> p & 1 ? SIZE_MAX >> (8 + p) : 0;
         }
-        const struct body_note note = {.parked_seconds = form,
+        const struct body_note note = {.version = (int64_t)form - 1,
+                                       .parked_seconds = form,
                                        .mark = {.kinds = form & 3, .keep = {1, 2, form}}};
         struct body_note read = {.last = true};
         const size_t size = body_write_header(&body, &note, header);
         assert_in_range(size, 10, BODY_HEADER_MAX);
         assert_ok(body_read_header(header, size, &body, &read, &err), &err);
         assert_false(read.last);
-        assert_int_equal(read.version, 0);
+        assert_int_equal(read.version, note.version);
         assert_int_equal((int)read.parked_seconds, (int)form);
         assert_int_equal(read.mark.kinds, note.mark.kinds);
         assert_true(note.mark.kinds == 0 || read.mark.keep[2] == form);
@@ -76,7 +77,8 @@ static void other_headers_are_refused(void **state)
         "{\"date\":{\"dtype\":\"F32\",\"shape\":[7],\"data_offsets\":[0,28]}}",
         "{" DATA(",\"statistics\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[28,32]}}"),
         "{\"__metadata__\":{\"last\":\"1\"}," DATA("}"),
-        "{\"__metadata__\":{\"version\":\"3\"}," DATA("}"),
+        "{\"__metadata__\":{\"version\":\"-1\"}," DATA("}"),
+        "{\"__metadata__\":{\"version\":\"new\"}," DATA("}"),
         "{\"__metadata__\":{\"last\":\"1\"}}",
         "{\"__metadata__\":{\"last\":\"1\",\"version\":\"-3\"}}",
         "{\"__metadata__\":{\"last\":\"1\",\"version\":\"9223372036854775808\"}}",

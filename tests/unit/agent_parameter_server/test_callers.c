@@ -49,10 +49,11 @@ struct lead {
     struct peer_server *server;
     struct member *worker;
     atomic_int begun, ended; /* bodies of sums */
+    int64_t stated;          /* the version of the parameters, as it says */
     char *zeros;
 };
 
-/* Any parameters of version 0: zeros. */
+/* Any parameters of version 0: zeros; `stated` may be another one. */
 static void give(void *context, struct http_exchange *exchange)
 {
     struct lead *lead = receive_more(context, RECEIVE_STRATEGIES);
@@ -67,7 +68,8 @@ static void give(void *context, struct http_exchange *exchange)
     pull.first = (size_t)first;
     pull.end = (size_t)end;
     const struct body body = member_view(lead->worker, &pull, false).body;
-    const size_t size = body_write_header(&body, &(struct body_note){0}, lead->zeros);
+    const struct body_note note = {.version = lead->stated};
+    const size_t size = body_write_header(&body, &note, lead->zeros);
     http_reply(exchange, 200, "application/octet-stream", lead->zeros, size + body_bytes(&body));
 }
 
@@ -131,6 +133,7 @@ struct scene {
     int rc;
     struct err err;
     atomic_int failures;
+    int failure_code;
     char failure[ERR_TEXT_MAX];
 };
 
@@ -143,6 +146,7 @@ static void note_failure(void *arg, const struct err *why)
 {
     struct scene *scene = arg;
     (void)snprintf(scene->failure, sizeof(scene->failure), "%s", why->text);
+    scene->failure_code = why->code;
     (void)atomic_fetch_add(&scene->failures, 1);
 }
 
@@ -160,12 +164,13 @@ static void *compute(void *arg)
     return NULL;
 }
 
-/* The worker computes the micro-batches [0, share). */
-static void open_scene(struct scene *scene, int64_t share)
+/* The worker computes the micro-batches [0, share). stated: as of a lead. */
+static void open_scene(struct scene *scene, int64_t share, int64_t stated)
 {
     struct err err = {0};
     memset(scene, 0, sizeof(*scene));
     struct lead *lead = &scene->lead;
+    lead->stated = stated;
     struct peer_server_config peers = {0};
     assert_ok(address_parse("127.0.0.1:0", &peers.listen, &err), &err);
     assert_ok(access_new(&lead->access, &err), &err);
@@ -239,7 +244,7 @@ static void a_stop_breaks_off_a_stream(void **state)
 {
     (void)state;
     struct scene scene;
-    open_scene(&scene, 2);
+    open_scene(&scene, 2, 0);
     wait_for(&scene.lead.begun);
     const struct exchange_message last = {
         .kind = EXCHANGE_COMMIT, .to = 1, .step = 0, .last = true};
@@ -256,7 +261,7 @@ static void the_end_of_a_generation_breaks_off_a_stream(void **state)
 {
     (void)state;
     struct scene scene;
-    open_scene(&scene, 2);
+    open_scene(&scene, 2, 0);
     wait_for(&scene.lead.begun);
     member_cancel(scene.lead.worker);
     assert_int_equal(pthread_join(scene.thread, NULL), 0);
@@ -271,7 +276,7 @@ static void the_sums_of_a_step_stay_as_they_are_at_the_end(void **state)
 {
     (void)state;
     struct scene scene;
-    open_scene(&scene, 4);
+    open_scene(&scene, 4, 0);
     wait_for(&scene.lead.ended);
     member_cancel(scene.lead.worker);
     assert_int_equal(pthread_join(scene.thread, NULL), 0);
@@ -293,7 +298,7 @@ static void a_stream_says_nothing_of_its_link(void **state)
     struct scene scene;
     struct cancel pause;
     struct err err = {0};
-    open_scene(&scene, 4);
+    open_scene(&scene, 4, 0);
     wait_for(&scene.lead.ended);
     assert_ok(cancel_init(&pause, &err), &err);
     (void)cancel_wait(&pause, 100000000); /* the answer arrives */
@@ -310,6 +315,26 @@ static void a_stream_says_nothing_of_its_link(void **state)
     close_scene(&scene);
 }
 
+/* Its sums would be those of another step. */
+static void parameters_of_another_version_are_refused(void **state)
+{
+    (void)state;
+    static const int64_t stated[] = {1, BODY_NO_VERSION};
+    static const char *const why[] = {"stage 0 answers with version 1 to a request for version 0",
+                                      "stage 0 does not state the version of its parameters"};
+    for (size_t i = 0; i < 2; i++) {
+        struct scene scene;
+        open_scene(&scene, 2, stated[i]);
+        assert_int_equal(pthread_join(scene.thread, NULL), 0);
+        assert_int_equal(scene.rc, ERR_CANCELLED);
+        close_scene(&scene);
+        assert_int_equal(atomic_load(&scene.failures), 1);
+        assert_int_equal(scene.failure_code, ERR_PROTOCOL);
+        assert_string_equal(scene.failure, why[i]);
+        assert_int_equal(atomic_load(&scene.lead.begun), 0); /* nothing was computed */
+    }
+}
+
 int main(void)
 {
     log_set_level(LOG_LEVEL_ERROR);
@@ -318,6 +343,7 @@ int main(void)
         cmocka_unit_test(the_end_of_a_generation_breaks_off_a_stream),
         cmocka_unit_test(the_sums_of_a_step_stay_as_they_are_at_the_end),
         cmocka_unit_test(a_stream_says_nothing_of_its_link),
+        cmocka_unit_test(parameters_of_another_version_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

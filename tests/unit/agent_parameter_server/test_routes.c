@@ -60,12 +60,14 @@ static void a_step_and_its_repeats_are_taken(void **state)
     assert_int_equal(party_get(&party, 1, PULL("0/0/4")), 200);
     assert_true(isfinite(pulled(&party, &note)));
     assert_false(note.last);
+    assert_int_equal(note.version, 0);
     assert_int_equal(party_get(&party, 2, PULL("0/1/3")), 200);
     send_step(&party, 1, party_zeros);
     /* It waits for the update, or comes after it. */
     assert_int_equal(party_get(&party, 1, PULL("1/0/4")), 200);
     assert_true(isfinite(pulled(&party, &note)));
     assert_true(note.parked_seconds >= 0);
+    assert_int_equal(note.version, 1);
     const struct exchange_message again = party_sum(1, 1, 2, PARTY_LAYERS);
     assert_int_equal(party_put(&party, &again, party_zeros), 204);
     assert_int_equal(party_get(&party, 1, PULL("0/0/4")), 410);
