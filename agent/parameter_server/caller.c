@@ -43,7 +43,8 @@ struct delivery {
     struct header header; /* of what is sent, or taken */
     size_t at;            /* bytes of the body, without the header */
     size_t have;          /* of a pull: of these, in the arena since an earlier try */
-    double began_seconds; /* of the present try */
+    double began_seconds; /* of the present try, */
+    double answered_seconds; /* and when its answer began to come; 0: not yet */
     struct body_note note;
     struct err err;
 };
@@ -163,6 +164,9 @@ static int write_answer(void *arg, const void *bytes, size_t size)
     const unsigned char *data = bytes;
     const size_t all = body_bytes(&delivery->view.body);
     int rc = 0;
+    if (delivery->answered_seconds == 0) {
+        delivery->answered_seconds = clock_now_seconds();
+    }
     if (!header_is_whole(&delivery->header)) {
         size_t taken;
         rc = take_header(delivery, data, size, &taken);
@@ -207,6 +211,7 @@ static int try_once(void *arg, struct err *err)
     if (pulls) {
         delivery->header.size = 0;
         delivery->note = (struct body_note){0};
+        delivery->answered_seconds = 0;
     }
     delivery->began_seconds = clock_now_seconds();
     int rc = reach_try(reach, caller, &delivery->call, &result, err);
@@ -224,9 +229,12 @@ static int try_once(void *arg, struct err *err)
     }
     if (!outdated && !delivery->note.last && !delivery->streams &&
         delivery->view.body.count[BODY_DATA] > 0) {
-        member_add_link(member_in(delivery), message,
-                        (double)(delivery->header.size + delivery->at),
-                        result.seconds - delivery->note.parked_seconds);
+        const struct member_transfer transfer = {
+            .bytes = (double)(delivery->header.size + delivery->at),
+            .seconds = result.seconds - delivery->note.parked_seconds,
+            .parked = delivery->note.parked_seconds > 0,
+            .answer_seconds = clock_now_seconds() - delivery->answered_seconds};
+        member_add_link(member_in(delivery), message, &transfer);
     }
     return 0;
 }

@@ -122,9 +122,15 @@ void member_sent(struct member *member, const struct exchange_message *message);
 /* Deliver a message from this stage to itself. *done is false: it cannot be delivered yet. */
 NODISCARD int member_deliver(struct member *member, const struct exchange_message *message,
                              bool *done, struct err *err);
-/* Add a measured transfer: the message moved so many bytes in so many seconds. */
-void member_add_link(struct member *member, const struct exchange_message *message, double bytes,
-                     double seconds);
+/* A transfer as the caller measured it. */
+struct member_transfer {
+    double bytes;
+    double seconds;        /* without the time for which the answer was parked */
+    bool parked;           /* it was, */
+    double answer_seconds; /* and then came in these, from its first byte to its last */
+};
+void member_add_link(struct member *member, const struct exchange_message *message,
+                     const struct member_transfer *transfer);
 bool member_is_cancelled(struct member *member);
 
 #endif

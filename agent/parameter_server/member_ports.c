@@ -291,15 +291,21 @@ void member_sent(struct member *member, const struct exchange_message *message)
     (void)pthread_mutex_unlock(&member->lock);
 }
 
-void member_add_link(struct member *member, const struct exchange_message *message, double bytes,
-                     double seconds)
+void member_add_link(struct member *member, const struct exchange_message *message,
+                     const struct member_transfer *transfer)
 {
+    const bool noted = member->transfers && message->to < member->servers;
+    double seconds = transfer->seconds;
     (void)pthread_mutex_lock(&member->lock);
+    if (noted && transfer->parked) {
+        seconds = transfers_parked_seconds(member->transfers, message->to, seconds,
+                                           transfer->answer_seconds);
+    }
     timing_transfer_add(&member->links, LINK_TENSOR, &member->run->stage[message->to].peer.device,
-                        bytes, seconds);
-    if (member->transfers && message->to < member->servers) {
+                        transfer->bytes, seconds);
+    if (noted) {
         transfers_note_link(member->transfers, message->kind == EXCHANGE_PARAMETERS, message->to,
-                            bytes, seconds);
+                            transfer->bytes, seconds);
     }
     (void)pthread_mutex_unlock(&member->lock);
 }

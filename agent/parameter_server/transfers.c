@@ -152,6 +152,16 @@ void transfers_note_evaluation(struct transfers *transfers)
     transfers->trial.began_seconds = 0;
 }
 
+/* A latency that is too low makes more requests, of which most are not parked and show it; one that
+ * is too high would make one request, and never be corrected. */
+double transfers_parked_seconds(const struct transfers *transfers, size_t server, double seconds,
+                                double answer_seconds)
+{
+    const struct link_sums *sums = &transfers->sums[1][server];
+    return link_is_known(sums) ? fmin(seconds, link_estimate(sums).latency_seconds + answer_seconds)
+                               : seconds;
+}
+
 void transfers_note_link(struct transfers *transfers, bool pull, size_t server, double bytes,
                          double seconds)
 {

@@ -42,6 +42,12 @@ void transfers_note_pass(struct transfers *transfers, bool forward, const double
                          double scale);
 /* The present step begins with an evaluation: its time says nothing of its transfers. */
 void transfers_note_evaluation(struct transfers *transfers);
+/* Return the seconds that a pull counts with that was parked and took these seconds beside, of
+ * which `answer_seconds` from the first byte of its answer to the last. Its request may have waited
+ * behind pushes on the way: that is hidden by the wait for the version and belongs to no latency.
+ * Under the owner's lock, as the next. */
+double transfers_parked_seconds(const struct transfers *transfers, size_t server, double seconds,
+                                double answer_seconds);
 /* A request to the server moved so many bytes. Under the owner's lock, as the next. */
 void transfers_note_link(struct transfers *transfers, bool pull, size_t server, double bytes,
                          double seconds);

@@ -165,8 +165,9 @@ static void set_seconds(const struct times *times)
     }
 }
 
-/* The passes and the transfers of a step. */
-static void make_step(struct transfers *transfers, const struct times *times)
+/* The passes and the transfers of a step. The first request for parameters waits `queue` seconds
+ * behind pushes, then for its version. */
+static void make_step(struct transfers *transfers, const struct times *times, double queue)
 {
     struct exchange_segments segments;
     set_seconds(times);
@@ -180,7 +181,12 @@ static void make_step(struct transfers *transfers, const struct times *times)
             for (; l < end[i]; l++) {
                 bytes += many_bytes[l];
             }
-            transfers_note_link(transfers, pull, 0, bytes, times->latency + bytes / times->rate);
+            double seconds = times->latency + bytes / times->rate;
+            if (pull && i == 0) {
+                seconds =
+                    transfers_parked_seconds(transfers, 0, seconds + queue, bytes / times->rate);
+            }
+            transfers_note_link(transfers, pull, 0, bytes, seconds);
         }
     }
 }
@@ -228,13 +234,28 @@ static void segments_follow_a_change_within_ten_steps(void **state)
         for (size_t to = 0; to < sizeof(all) / sizeof(all[0]); to++) {
             struct transfers *transfers = make_many();
             for (int s = 0; s < 60; s++) {
-                make_step(transfers, s < 50 ? &all[from] : &all[to]);
+                make_step(transfers, s < 50 ? &all[from] : &all[to], 0);
             }
             const double over = over_best(transfers, &all[to]);
             /* Large requests do not tell a latency from a bandwidth: there it takes longer. */
             assert_true(over <= (from < 3 ? 1.05 : 1.15));
             transfers_free(&transfers);
         }
+    }
+}
+
+static void a_request_that_waits_behind_pushes_says_nothing_of_the_latency(void **state)
+{
+    (void)state;
+    static const struct times times = {1, 1e-3, 12.5e6};
+    for (double queue = 1e-3; queue < 1; queue *= 3) {
+        struct transfers *transfers = make_many();
+        make_step(transfers, &times, 0); /* there are no pushes yet */
+        for (int s = 0; s < 50; s++) {
+            make_step(transfers, &times, queue);
+        }
+        assert_true(over_best(transfers, &times) <= 1.02);
+        transfers_free(&transfers);
     }
 }
 
@@ -359,6 +380,7 @@ int main(void)
         cmocka_unit_test(the_window_leaves_room_at_a_server_for_all_workers),
         cmocka_unit_test(a_stream_makes_no_pauses_that_break_its_connection),
         cmocka_unit_test(segments_follow_a_change_within_ten_steps),
+        cmocka_unit_test(a_request_that_waits_behind_pushes_says_nothing_of_the_latency),
         cmocka_unit_test(auto_takes_the_faster_way_and_compares_again),
         cmocka_unit_test(auto_compares_again_when_a_link_has_changed),
         cmocka_unit_test(evaluations_do_not_count_for_a_way),
