@@ -48,7 +48,7 @@ static const struct field preview_stage_fields[] = {
     MEMBER_INT(struct preview_stage, pull_segments, "pull_segments", FIELD_SKIP_EMPTY, 0,
                INTEGER_MAX, .about = "Requests for parameters in a step."),
     MEMBER_INT(struct preview_stage, push_segments, "push_segments", FIELD_SKIP_EMPTY, 0,
-               INTEGER_MAX, .about = "Requests for each sum that it sends."),
+               INTEGER_MAX, .about = "Requests for its first sum of a step."),
 };
 static const struct record preview_stage_record =
     RECORD(struct preview_stage, "preview_stage", preview_stage_fields);

@@ -111,7 +111,7 @@ static const struct field stage_fields[] = {
     MEMBER_INT(struct plan_stage, pull_segments, "pull_segments", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
                .about = "Requests for parameters in a step."),
     MEMBER_INT(struct plan_stage, push_segments, "push_segments", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
-               .about = "Requests for each sum that it sends."),
+               .about = "Requests for its first sum of a step."),
     MEMBER_DOUBLE(struct plan_stage, measured_forward_seconds, "measured_forward_seconds",
                   FIELD_NULLABLE, 0, 0, .about = STAGE_SECONDS),
     MEMBER_DOUBLE(struct plan_stage, measured_backward_seconds, "measured_backward_seconds",

@@ -43,12 +43,17 @@ struct exchange_config {
     int64_t checkpoint_every;           /* the same between rounds of checkpoints */
 };
 
-/* The requests of a worker's step. Borrowed for the call. None spans two servers. */
+/* Requests in one direction. None spans two servers. */
+struct exchange_requests {
+    const size_t *end; /* [count] one past the last layer of each, rising */
+    size_t count;
+};
+
+/* The requests of a worker's step. Borrowed for the call. */
 struct exchange_segments {
-    const size_t *pull_end; /* [pulls] one past the last layer of each, rising */
-    size_t pulls;
-    const size_t *push_end; /* [pushes] the same; the last one is sent first */
-    size_t pushes;
+    struct exchange_requests pull;
+    struct exchange_requests push[REDUCE_BLOCKS_MAX]; /* by block of its share; the last is sent
+                                                         first */
     size_t window; /* requests of a direction that may be open, 1 to EXCHANGE_WINDOW_MAX */
     bool streams;  /* a push begins with its first final layer (exchange_sendable); layers of a pull
                       are used as they come */

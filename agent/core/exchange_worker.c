@@ -33,7 +33,7 @@ int exchange_worker_init(struct exchange_worker *worker, const struct exchange_p
     *worker = (struct exchange_worker){.plan = plan, .course = course};
     const size_t layers = plan->layers, blocks = block_count(worker);
     worker->pull_end = calloc(layers, sizeof(size_t));
-    worker->push_end = calloc(layers, sizeof(size_t));
+    worker->push_end = calloc(blocks * layers + 1, sizeof(size_t));
     worker->pulled = calloc(layers, sizeof(size_t));
     worker->sum = calloc(blocks + 1, sizeof(*worker->sum));
     if (!worker->pull_end || !worker->push_end || !worker->pulled || !worker->sum) {
@@ -156,15 +156,16 @@ bool exchange_worker_next(const struct exchange_worker *worker, bool held,
 
 /* ---- segments ---- */
 
-static int check_segments(const struct exchange_plan *plan, const char *name, const size_t *end,
-                          size_t count, struct err *err)
+static int check_segments(const struct exchange_plan *plan, const char *name,
+                          const struct exchange_requests *requests, struct err *err)
 {
     size_t first = 0, server;
-    for (size_t i = 0; i < count; i++) {
-        if (!exchange_plan_server_of(plan, first, end[i], &server)) {
-            return err_set(err, ERR_INVALID, "%s %zu: layers [%zu, %zu)", name, i, first, end[i]);
+    for (size_t i = 0; i < requests->count; i++) {
+        const size_t end = requests->end[i];
+        if (!exchange_plan_server_of(plan, first, end, &server)) {
+            return err_set(err, ERR_INVALID, "%s %zu: layers [%zu, %zu)", name, i, first, end);
         }
-        first = end[i];
+        first = end;
     }
     if (first != plan->layers) {
         return err_set(err, ERR_INVALID, "%s segments end with layer %zu of %zu", name, first,
@@ -173,13 +174,32 @@ static int check_segments(const struct exchange_plan *plan, const char *name, co
     return 0;
 }
 
+/* into: [layers] of the worker. */
+static void take_requests(struct exchange_requests *requests, size_t *into)
+{
+    memcpy(into, requests->end, requests->count * sizeof(size_t));
+    requests->end = into;
+}
+
+static void take_segments(struct exchange_worker *worker, const struct exchange_segments *segments)
+{
+    worker->list = *segments;
+    take_requests(&worker->list.pull, worker->pull_end);
+    for (size_t b = 0; b < block_count(worker); b++) {
+        take_requests(&worker->list.push[b], worker->push_end + b * worker->plan->layers);
+    }
+    for (size_t i = 0; i < segments->pull.count; i++) {
+        worker->pulled[i] = i == 0 ? 0 : worker->pull_end[i - 1];
+    }
+}
+
 int exchange_worker_begin(struct exchange_worker *worker, const struct exchange_segments *segments,
                           struct err *err)
 {
     ASSERT(!worker->begun);
-    int rc = check_segments(worker->plan, "pull", segments->pull_end, segments->pulls, err);
-    if (rc == 0) {
-        rc = check_segments(worker->plan, "push", segments->push_end, segments->pushes, err);
+    int rc = check_segments(worker->plan, "pull", &segments->pull, err);
+    for (size_t b = 0; rc == 0 && b < block_count(worker); b++) {
+        rc = check_segments(worker->plan, "push", &segments->push[b], err);
     }
     if (rc != 0) {
         return rc;
@@ -187,14 +207,7 @@ int exchange_worker_begin(struct exchange_worker *worker, const struct exchange_
     if (segments->window == 0 || segments->window > EXCHANGE_WINDOW_MAX) {
         return err_set(err, ERR_INVALID, "%zu open requests", segments->window);
     }
-    worker->list = *segments;
-    memcpy(worker->pull_end, segments->pull_end, segments->pulls * sizeof(size_t));
-    memcpy(worker->push_end, segments->push_end, segments->pushes * sizeof(size_t));
-    worker->list.pull_end = worker->pull_end;
-    worker->list.push_end = worker->push_end;
-    for (size_t i = 0; i < segments->pulls; i++) {
-        worker->pulled[i] = i == 0 ? 0 : worker->pull_end[i - 1];
-    }
+    take_segments(worker, segments);
     worker->begun = true;
     return 0;
 }
@@ -214,12 +227,13 @@ static bool is_last_block(const struct exchange_worker *worker, size_t block)
 static void begin_sum(struct exchange_worker *worker)
 {
     struct exchange_sum *sum = sum_of(worker, worker->block);
+    const struct exchange_requests *push = &worker->list.push[sum - worker->sum];
     ASSERT(sum->answered == sum->pushes);
     sum->step = worker->step;
     sum->final = worker->plan->layers;
     sum->handed = sum->answered = 0;
-    sum->pushes = worker->list.pushes;
-    memcpy(sum->push_end, worker->push_end, sum->pushes * sizeof(size_t));
+    sum->pushes = push->count;
+    memcpy(sum->push_end, push->end, push->count * sizeof(size_t));
     sum->pushes += is_last_block(worker, worker->block) && worker->plan->config.layer_end[0] == 0;
 }
 
@@ -269,7 +283,8 @@ void exchange_worker_end(struct exchange_worker *worker, const struct exchange_t
 static bool next_pull(struct exchange_worker *worker, struct exchange_message *out)
 {
     const size_t i = worker->pull_next;
-    if (!worker->begun || i == worker->list.pulls || worker->pulls_open >= worker->list.window) {
+    if (!worker->begun || i == worker->list.pull.count ||
+        worker->pulls_open >= worker->list.window) {
         return false;
     }
     *out = (struct exchange_message){.kind = EXCHANGE_PARAMETERS,
@@ -409,14 +424,14 @@ void exchange_worker_pulled(struct exchange_worker *worker, const struct exchang
     if (message->step + 1 != worker->step || !worker->begun || !counts) {
         return;
     }
-    for (size_t i = 0; i < worker->list.pulls; i++) {
+    for (size_t i = 0; i < worker->list.pull.count; i++) {
         if (worker->pull_end[i] == message->end && worker->pulled[i] < end) {
             worker->pulled[i] = end;
             worker->pulls_open -= end == message->end;
         }
     }
     size_t arrived = 0;
-    for (size_t i = 0; i < worker->list.pulls; i++) {
+    for (size_t i = 0; i < worker->list.pull.count; i++) {
         arrived = worker->pulled[i];
         if (arrived < worker->pull_end[i]) {
             break;

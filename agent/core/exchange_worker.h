@@ -25,7 +25,7 @@ struct exchange_sum {
     size_t final;            /* layers from here on are final */
     size_t pushes;           /* requests that it takes */
     size_t handed, answered; /* of these */
-    size_t *push_end;        /* [layers] as in exchange_segments */
+    size_t *push_end;        /* [layers] as in exchange_requests */
 };
 
 /* A result of an evaluation on its way. */
@@ -41,8 +41,8 @@ struct exchange_worker {
     const struct exchange_course *course;
     int64_t step;                  /* which it pulls for or computes */
     bool begun;                    /* its segments are chosen */
-    struct exchange_segments list; /* of the step; arrays [layers] of the worker */
-    size_t *pull_end, *push_end;   /* these arrays */
+    struct exchange_segments list; /* of the step; arrays of the worker */
+    size_t *pull_end, *push_end;   /* these arrays: [layers], [blocks of the share][layers] */
     size_t *pulled;                /* [pulls] one past the last layer that is here */
     size_t pull_next, pulls_open;
     size_t arrived;     /* layers from the first on */

@@ -260,6 +260,11 @@ static int make_worker(struct member *member, const struct work_config *config, 
     for (size_t s = 0; s < member->count; s++) {
         transfers.workers += member->run->stage[s].share_first < member->run->stage[s].share_end;
     }
+    struct reduce_range block[REDUCE_BLOCKS_MAX];
+    transfers.blocks = reduce_blocks((size_t)member->spec->micro_batches, member->share, block);
+    for (size_t b = 0; b < transfers.blocks; b++) {
+        transfers.block[b] = block[b].end - block[b].first;
+    }
     transfers.bytes = bytes;
     rc = rc ? rc : transfers_new(&transfers, &member->transfers, err);
     free(bytes);

@@ -45,8 +45,8 @@ static int do_begin(struct member *member, struct err *err)
     (void)pthread_mutex_lock(&member->lock);
     const int rc = exchange_begin(member->exchange, &segments, err);
     (void)pthread_mutex_unlock(&member->lock);
-    member->segments[0] = segments.pushes;
-    member->segments[1] = segments.pulls;
+    member->segments[0] = segments.push[0].count;
+    member->segments[1] = segments.pull.count;
     return rc;
 }
 

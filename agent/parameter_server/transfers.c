@@ -56,7 +56,7 @@ struct transfers {
     struct link_sums sums[2][EXCHANGE_SERVERS_MAX];   /* push, pull; guarded by the owner's lock */
     struct link_speed speed[2][EXCHANGE_SERVERS_MAX]; /* the same when they were read, */
     struct link_speed tried[2][EXCHANGE_SERVERS_MAX]; /* and when the trial was over */
-    size_t *end[2];                                   /* [layers] the choice: push, pull */
+    size_t *pull_end, *push_end;                      /* the choice: [layers], [blocks][layers] */
     struct segments_scratch *scratch;
     struct trial trial;
 };
@@ -73,10 +73,10 @@ int transfers_new(const struct transfers_config *config, struct transfers **out,
     transfers->forward = calloc(layers, sizeof(double));
     transfers->backward = calloc(layers, sizeof(double));
     transfers->server = calloc(layers, sizeof(size_t));
-    transfers->end[0] = calloc(layers, sizeof(size_t));
-    transfers->end[1] = calloc(layers, sizeof(size_t));
+    transfers->pull_end = calloc(layers, sizeof(size_t));
+    transfers->push_end = calloc(config->blocks * layers, sizeof(size_t));
     if (!transfers->bytes || !transfers->forward || !transfers->backward || !transfers->server ||
-        !transfers->end[0] || !transfers->end[1]) {
+        !transfers->pull_end || !transfers->push_end) {
         return err_set(err, ERR_MEMORY, "transfers of %zu layers", config->layers);
     }
     memcpy(transfers->bytes, config->bytes, config->layers * sizeof(double));
@@ -103,8 +103,8 @@ void transfers_free(struct transfers **pointer)
         free(transfers->forward);
         free(transfers->backward);
         free(transfers->server);
-        free(transfers->end[0]);
-        free(transfers->end[1]);
+        free(transfers->pull_end);
+        free(transfers->push_end);
         free(transfers);
     }
     *pointer = NULL;
@@ -259,41 +259,6 @@ void transfers_read_links(struct transfers *transfers)
     }
 }
 
-static size_t choose(struct transfers *transfers, enum segments_transfers way, bool pull)
-{
-    struct segments_link link[EXCHANGE_SERVERS_MAX];
-    double first_seconds = 0;
-    size_t *end = transfers->end[pull];
-    size_t count = 0;
-    for (size_t s = 0; s < transfers->config.servers; s++) {
-        const struct link_speed speed = transfers->speed[pull][s];
-        link[s] = (struct segments_link){.request_seconds = speed.latency_seconds,
-                                         .bytes_per_second = speed.bytes_per_second,
-                                         .local = s == transfers->config.own};
-        if (s == transfers->server[0] && !link[s].local) {
-            first_seconds = speed.latency_seconds / 2; /* it is parked already */
-        }
-    }
-    const struct segments_problem problem = {.count = transfers->config.layers,
-                                             .bytes = transfers->bytes,
-                                             .seconds =
-                                                 pull ? transfers->forward : transfers->backward,
-                                             .server = transfers->server,
-                                             .link = link,
-                                             .pull = pull,
-                                             .first_request_seconds = first_seconds};
-    if (way == SEGMENTS_STREAM) {
-        return by_server(transfers, end);
-    }
-    if (way == SEGMENTS_OPTIMAL) {
-        (void)segments_solve(&problem, transfers->scratch, end, &count);
-    } else {
-        segments_choose(&problem, way, (double)transfers->config.segment_bytes, transfers->scratch,
-                        end, &count);
-    }
-    return count;
-}
-
 /* A stream asks every server at once. */
 static size_t window_of(const struct transfers *transfers, enum segments_transfers way)
 {
@@ -303,6 +268,71 @@ static size_t window_of(const struct transfers *transfers, enum segments_transfe
                           : way == SEGMENTS_STREAM     ? config->servers
                                                        : 1;
     return most == 0 ? 1 : most < wanted ? most : wanted;
+}
+
+/* busy_seconds: a push finds its link busy with those of earlier blocks. */
+static struct segments_problem problem_of(const struct transfers *transfers, bool pull,
+                                          double busy_seconds,
+                                          struct segments_link link[EXCHANGE_SERVERS_MAX])
+{
+    double first_seconds = 0;
+    for (size_t s = 0; s < transfers->config.servers; s++) {
+        const struct link_speed speed = transfers->speed[pull][s];
+        link[s] = (struct segments_link){.request_seconds = speed.latency_seconds,
+                                         .bytes_per_second = speed.bytes_per_second,
+                                         .local = s == transfers->config.own};
+        if (s == transfers->server[0] && !link[s].local) {
+            first_seconds = speed.latency_seconds / 2; /* it is parked already */
+        }
+    }
+    return (struct segments_problem){.count = transfers->config.layers,
+                                     .bytes = transfers->bytes,
+                                     .seconds = pull ? transfers->forward : transfers->backward,
+                                     .server = transfers->server,
+                                     .link = link,
+                                     .pull = pull,
+                                     .first_request_seconds = first_seconds,
+                                     .busy_seconds = busy_seconds};
+}
+
+/* Returns the seconds until the pass and its transfers are over; of a stream, which has no choice,
+ * 0. */
+static double choose(struct transfers *transfers, enum segments_transfers way, bool pull,
+                     double busy_seconds, size_t *end, struct exchange_requests *out)
+{
+    struct segments_link link[EXCHANGE_SERVERS_MAX];
+    const struct segments_problem problem = problem_of(transfers, pull, busy_seconds, link);
+    double seconds = 0;
+    out->end = end;
+    if (way == SEGMENTS_STREAM) {
+        out->count = by_server(transfers, end);
+    } else if (way == SEGMENTS_OPTIMAL) {
+        seconds = segments_solve(&problem, transfers->scratch, end, &out->count);
+    } else {
+        segments_choose(&problem, way, (double)transfers->config.segment_bytes, transfers->scratch,
+                        end, &out->count);
+        seconds = way == SEGMENTS_LAYER_WINDOW
+                      ? segments_window(&problem, window_of(transfers, way))
+                      : segments_evaluate(&problem, end, out->count);
+    }
+    return seconds;
+}
+
+/* The pushes of a block begin when the link has sent those of the one before. */
+static void choose_pushes(struct transfers *transfers, enum segments_transfers way,
+                          struct exchange_requests *out)
+{
+    const struct transfers_config *config = &transfers->config;
+    const double each =
+        sum(transfers->forward, config->layers) + sum(transfers->backward, config->layers);
+    double busy = 0;
+    for (size_t b = 0; b < config->blocks; b++) {
+        const double seconds =
+            choose(transfers, way, false, busy, transfers->push_end + b * config->layers, &out[b]);
+        /* From the last backward pass of this block to that of the next one. */
+        const double between = b + 1 < config->blocks ? each * (double)config->block[b + 1] : 0;
+        busy = fmax(seconds - between, 0);
+    }
 }
 
 size_t transfers_window(const struct transfers *transfers)
@@ -328,12 +358,10 @@ void transfers_choose(struct transfers *transfers, struct exchange_segments *out
     const enum segments_transfers way = transfers->config.transfers == TRANSFERS_AUTO
                                             ? try_both(transfers)
                                             : (enum segments_transfers)transfers->config.transfers;
-    *out = (struct exchange_segments){.pull_end = transfers->end[1],
-                                      .pulls = choose(transfers, way, true),
-                                      .push_end = transfers->end[0],
-                                      .pushes = choose(transfers, way, false),
-                                      .window = window_of(transfers, way),
+    *out = (struct exchange_segments){.window = window_of(transfers, way),
                                       .streams = way == SEGMENTS_STREAM && may_stream(transfers)};
+    (void)choose(transfers, way, true, 0, transfers->pull_end, &out->pull);
+    choose_pushes(transfers, way, out->push);
 }
 
 /* ---- the log ---- */

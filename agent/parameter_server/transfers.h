@@ -17,9 +17,11 @@ struct transfers_config {
     size_t layers;
     size_t servers;
     size_t layer_end[EXCHANGE_SERVERS_MAX];
-    size_t own;          /* the server that is this device; servers: none */
-    size_t workers;      /* of the job: a server has room for so many requests of all of them */
-    const double *bytes; /* [layers] borrowed for the call */
+    size_t own;     /* the server that is this device; servers: none */
+    size_t workers; /* of the job: a server has room for so many requests of all of them */
+    size_t block[REDUCE_BLOCKS_MAX]; /* micro-batches of each block of the share */
+    size_t blocks;                   /* at least 1 */
+    const double *bytes;             /* [layers] borrowed for the call */
 };
 
 struct transfers;

@@ -50,14 +50,16 @@ static void choose_segments(struct world *world, struct run *run)
     struct err err = {0};
     size_t pull[DIGEST_LAYERS_MAX], push[DIGEST_LAYERS_MAX];
     const enum manner manner = (enum manner)world_draw(world, DRAW_DEVICE, 0, MANNERS - 1);
-    const struct exchange_segments segments = {
-        .pull_end = pull,
-        .pulls = draw_segments(world, work, manner, pull),
-        .push_end = push,
-        .pushes = draw_segments(world, work, manner, push),
+    const struct exchange_requests pulls = {pull, draw_segments(world, work, manner, pull)};
+    const struct exchange_requests pushes = {push, draw_segments(world, work, manner, push)};
+    struct exchange_segments segments = {
+        .pull = pulls,
         .window = (size_t)world_draw(world, DRAW_DEVICE, 1, 4),
         .streams = manner == STREAM,
     };
+    for (size_t b = 0; b < REDUCE_BLOCKS_MAX; b++) {
+        segments.push[b] = pushes;
+    }
     const int rc = exchange_begin(work->exchange, &segments, &err);
     ASSERT(rc == 0);
 }

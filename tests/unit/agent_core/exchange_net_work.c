@@ -30,15 +30,15 @@ static size_t draw_segments(struct exchange_net *net, size_t *end)
 
 static void choose_segments(struct exchange_net *net, struct net_device *device)
 {
-    size_t pull[REFERENCE_LAYERS], push[REFERENCE_LAYERS];
-    const struct exchange_segments segments = {
-        .pull_end = pull,
-        .pulls = draw_segments(net, pull),
-        .push_end = push,
-        .pushes = draw_segments(net, push),
+    size_t pull[REFERENCE_LAYERS], push[REDUCE_BLOCKS_MAX][REFERENCE_LAYERS];
+    struct exchange_segments segments = {
+        .pull = {pull, draw_segments(net, pull)},
         .window = 1 + (size_t)net_draw(net, 3),
         .streams = net_draw(net, 3) == 0,
     };
+    for (size_t b = 0; b < REDUCE_BLOCKS_MAX; b++) {
+        segments.push[b] = (struct exchange_requests){push[b], draw_segments(net, push[b])};
+    }
     struct err err = {0};
     assert_ok(exchange_begin(device->exchange, &segments, &err), &err);
 }

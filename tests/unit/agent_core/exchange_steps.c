@@ -117,11 +117,9 @@ void steps_begin(struct exchange *exchange, const struct exchange_segments *segm
 
 struct exchange_segments steps_layers(void)
 {
-    return (struct exchange_segments){.pull_end = layer_ends,
-                                      .pulls = STEPS_LAYERS,
-                                      .push_end = layer_ends,
-                                      .pushes = STEPS_LAYERS,
-                                      .window = 1};
+    const struct exchange_requests requests = {layer_ends, STEPS_LAYERS};
+    return (struct exchange_segments){
+        .pull = requests, .push = {requests, requests, requests}, .window = 1};
 }
 
 void steps_pull_all(struct exchange *exchange, int64_t version)

@@ -254,8 +254,7 @@ static void one_device_is_lead_server_and_worker(void **state)
                                            .block = whole,
                                            .blocks = 1,
                                            .total_steps = 1};
-    const struct exchange_segments segments = {
-        .pull_end = end, .pulls = 1, .push_end = end, .pushes = 1, .window = 1};
+    const struct exchange_segments segments = {.pull = {end, 1}, .push = {{end, 1}}, .window = 1};
     struct exchange *device AUTO(exchange_free) = steps_run(&config);
     steps_begin(device, &segments);
     const struct exchange_message pull = steps_message(device, EXCHANGE_PARAMETERS);

@@ -36,8 +36,7 @@ static struct exchange *begin_two_pulls(bool streams)
     struct exchange *worker = steps_run(&config);
     const size_t pull_end[] = {2, 3};
     struct exchange_segments segments = steps_layers();
-    segments.pull_end = pull_end;
-    segments.pulls = 2;
+    segments.pull = (struct exchange_requests){pull_end, 2};
     segments.streams = streams;
     steps_begin(worker, &segments);
     return worker;
@@ -121,17 +120,14 @@ static void segments_that_do_not_fit_the_plan_are_rejected(void **state)
     struct err err = {0};
     assert_int_equal(exchange_next(worker, &task), EXCHANGE_BEGIN);
     struct exchange_segments segments = steps_layers();
-    segments.pull_end = spanning;
-    segments.pulls = 2;
+    segments.pull = (struct exchange_requests){spanning, 2};
     assert_int_equal(exchange_begin(worker, &segments, &err), ERR_INVALID);
     assert_holds(err.text, "pull 1: layers [1, 3)");
     segments = steps_layers();
-    segments.push_end = short_one;
-    segments.pushes = 2;
+    segments.push[1] = (struct exchange_requests){short_one, 2};
     assert_int_equal(exchange_begin(worker, &segments, &err), ERR_INVALID);
     assert_holds(err.text, "push segments end with layer 2 of 3");
-    segments.push_end = falling;
-    segments.pushes = 3;
+    segments.push[1] = (struct exchange_requests){falling, 3};
     assert_int_equal(exchange_begin(worker, &segments, &err), ERR_INVALID);
     segments = steps_layers();
     segments.window = 0;
@@ -214,6 +210,30 @@ static void pushes_of_earlier_blocks_overlap_with_the_computation_of_later_ones(
     steps_no_message(worker); /* blocks follow one another */
 }
 
+static void each_block_has_segments_of_its_own(void **state)
+{
+    (void)state;
+    static const size_t fewer[] = {2, 3};
+    const struct exchange_config config = steps_config(WORKER);
+    struct exchange_segments segments = steps_layers();
+    segments.push[1] = (struct exchange_requests){fewer, 2};
+    struct exchange *worker AUTO(exchange_free) = worker_with_parameters(&config, &segments);
+    compute(worker);
+    compute(worker);
+    compute(worker);
+    for (size_t i = STEPS_LAYERS; i-- > 0;) {
+        const struct exchange_message push = steps_message(worker, EXCHANGE_CONTRIBUTION);
+        assert_segment(&push, i < 2 ? LEAD : SERVER, i, i + 1);
+        exchange_sent(worker, &push);
+    }
+    const struct exchange_message upper = steps_message(worker, EXCHANGE_CONTRIBUTION);
+    assert_segment(&upper, SERVER, 2, 3);
+    exchange_sent(worker, &upper);
+    const struct exchange_message lower = steps_message(worker, EXCHANGE_CONTRIBUTION);
+    assert_segment(&lower, LEAD, 0, 2);
+    assert_int_equal(lower.block, 1);
+}
+
 /* Computes a step of two blocks, and sends all but the last request. */
 static void send_all_but_the_last(struct exchange *worker, struct exchange_message *unanswered)
 {
@@ -290,8 +310,7 @@ static void a_stream_begins_with_its_first_final_layer(void **state)
     static const size_t whole[] = {2, 3};
     const struct exchange_config config = steps_config(SMALL_WORKER);
     struct exchange_segments segments = steps_layers();
-    segments.push_end = whole;
-    segments.pushes = 2;
+    segments.push[0] = (struct exchange_requests){whole, 2};
     segments.window = 2;
     segments.streams = true;
     struct exchange *worker AUTO(exchange_free) = steps_run(&config);
@@ -460,6 +479,7 @@ int main(void)
         cmocka_unit_test(a_layer_is_pushed_once_the_last_micro_batch_of_its_block_has_passed_it),
         cmocka_unit_test(segments_are_pushed_in_backward_order),
         cmocka_unit_test(pushes_of_earlier_blocks_overlap_with_the_computation_of_later_ones),
+        cmocka_unit_test(each_block_has_segments_of_its_own),
         cmocka_unit_test(the_last_segment_of_a_step_waits_for_the_answers_to_all_others),
         cmocka_unit_test(with_the_last_segment_the_lead_gets_done),
         cmocka_unit_test(done_is_a_request_of_its_own_if_the_lead_keeps_no_layers),

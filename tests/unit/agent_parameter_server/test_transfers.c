@@ -24,6 +24,8 @@ static struct transfers *make(int way, size_t own, size_t workers)
                                             .layer_end = {2, 2, LAYERS}, /* one keeps none */
                                             .own = own,
                                             .workers = workers,
+                                            .block = {1},
+                                            .blocks = 1,
                                             .bytes = layer_bytes};
     struct transfers *transfers = NULL;
     struct err err = {0};
@@ -60,8 +62,8 @@ static void check(struct transfers *transfers, struct exchange_segments *out)
 {
     transfers_read_links(transfers);
     transfers_choose(transfers, out);
-    check_ends(out->pull_end, out->pulls);
-    check_ends(out->push_end, out->pushes);
+    check_ends(out->pull.end, out->pull.count);
+    check_ends(out->push[0].end, out->push[0].count);
     assert_in_range(out->window, 1, transfers_window(transfers));
 }
 
@@ -80,11 +82,11 @@ static void each_way_covers_all_layers(void **state)
                                               : way == SEGMENTS_LAYER_WINDOW ? SEGMENTS_WINDOW
                                                                              : 1);
             if (way == SEGMENTS_LAYER || way == SEGMENTS_LAYER_WINDOW) {
-                assert_int_equal(segments.pulls, LAYERS);
-                assert_int_equal(segments.pushes, LAYERS);
+                assert_int_equal(segments.pull.count, LAYERS);
+                assert_int_equal(segments.push[0].count, LAYERS);
             } else if (way == SEGMENTS_STREAM || way == SEGMENTS_WHOLE) {
-                assert_int_equal(segments.pulls, 2);
-                assert_int_equal(segments.pushes, 2);
+                assert_int_equal(segments.pull.count, 2);
+                assert_int_equal(segments.push[0].count, 2);
             }
             transfers_free(&transfers);
         }
@@ -139,7 +141,8 @@ struct times {
 
 static double many_bytes[MANY], many_seconds[2][MANY]; /* backward, forward */
 
-static struct transfers *make_many(void)
+/* blocks: of the share, of one micro-batch each. */
+static struct transfers *make_many(size_t blocks)
 {
     const struct transfers_config config = {.transfers = SEGMENTS_OPTIMAL,
                                             .layers = MANY,
@@ -147,6 +150,8 @@ static struct transfers *make_many(void)
                                             .layer_end = {MANY},
                                             .own = 1,
                                             .workers = 2,
+                                            .block = {1, 1, 1},
+                                            .blocks = blocks,
                                             .bytes = many_bytes};
     struct transfers *transfers = NULL;
     struct err err = {0};
@@ -174,9 +179,9 @@ static void make_step(struct transfers *transfers, const struct times *times, do
     transfers_read_links(transfers);
     transfers_choose(transfers, &segments);
     for (size_t pull = 0; pull < 2; pull++) {
-        const size_t *end = pull ? segments.pull_end : segments.push_end;
+        const size_t *end = pull ? segments.pull.end : segments.push[0].end;
         transfers_note_pass(transfers, pull, many_seconds[pull], 1);
-        for (size_t i = 0, l = 0; i < (pull ? segments.pulls : segments.pushes); i++) {
+        for (size_t i = 0, l = 0; i < (pull ? segments.pull.count : segments.push[0].count); i++) {
             double bytes = 0;
             for (; l < end[i]; l++) {
                 bytes += many_bytes[l];
@@ -215,9 +220,9 @@ static double over_best(struct transfers *transfers, const struct times *times)
                                                  .pull = pull,
                                                  .first_request_seconds = times->latency / 2};
         const double least = segments_solve(&problem, scratch, best, &count);
-        const double chosen = pull
-                                  ? segments_evaluate(&problem, segments.pull_end, segments.pulls)
-                                  : segments_evaluate(&problem, segments.push_end, segments.pushes);
+        const double chosen =
+            pull ? segments_evaluate(&problem, segments.pull.end, segments.pull.count)
+                 : segments_evaluate(&problem, segments.push[0].end, segments.push[0].count);
         worst = chosen / least > worst ? chosen / least : worst;
     }
     segments_scratch_free(&scratch);
@@ -232,7 +237,7 @@ static void segments_follow_a_change_within_ten_steps(void **state)
     };
     for (size_t from = 0; from < sizeof(all) / sizeof(all[0]); from++) {
         for (size_t to = 0; to < sizeof(all) / sizeof(all[0]); to++) {
-            struct transfers *transfers = make_many();
+            struct transfers *transfers = make_many(1);
             for (int s = 0; s < 60; s++) {
                 make_step(transfers, s < 50 ? &all[from] : &all[to], 0);
             }
@@ -249,7 +254,7 @@ static void a_request_that_waits_behind_pushes_says_nothing_of_the_latency(void 
     (void)state;
     static const struct times times = {1, 1e-3, 12.5e6};
     for (double queue = 1e-3; queue < 1; queue *= 3) {
-        struct transfers *transfers = make_many();
+        struct transfers *transfers = make_many(1);
         make_step(transfers, &times, 0); /* there are no pushes yet */
         for (int s = 0; s < 50; s++) {
             make_step(transfers, &times, queue);
@@ -257,6 +262,51 @@ static void a_request_that_waits_behind_pushes_says_nothing_of_the_latency(void 
         assert_true(over_best(transfers, &times) <= 1.02);
         transfers_free(&transfers);
     }
+}
+
+/* The seconds of a push of these requests that finds its link busy. */
+static double push_seconds(const struct times *times, double busy_seconds,
+                           const struct exchange_requests *push)
+{
+    static const size_t server[MANY] = {0};
+    const struct segments_link link = {.request_seconds = times->latency,
+                                       .bytes_per_second = times->rate};
+    const struct segments_problem problem = {.count = MANY,
+                                             .bytes = many_bytes,
+                                             .seconds = many_seconds[0],
+                                             .server = server,
+                                             .link = &link,
+                                             .busy_seconds = busy_seconds};
+    return segments_evaluate(&problem, push->end, push->count);
+}
+
+static void later_blocks_find_their_link_busy(void **state)
+{
+    (void)state;
+    static const struct times times = {1, 5e-3, 2.5e6}; /* a push takes longer than its passes */
+    const struct exchange_requests whole = {(const size_t[]){MANY}, 1};
+    struct transfers *transfers = make_many(3);
+    struct exchange_segments segments;
+    double each = 0, busy = 0;
+    for (int s = 0; s < 50; s++) {
+        make_step(transfers, &times, 0);
+    }
+    transfers_read_links(transfers);
+    transfers_choose(transfers, &segments);
+    for (size_t l = 0; l < MANY; l++) {
+        each += many_seconds[0][l] + many_seconds[1][l];
+    }
+    assert_in_range(segments.push[0].count, 2, MANY);
+    for (size_t b = 0; b < 3; b++) {
+        const double seconds = push_seconds(&times, busy, &segments.push[b]);
+        assert_true(seconds <= push_seconds(&times, busy, &segments.push[0]));
+        assert_true(seconds <= push_seconds(&times, busy, &whole));
+        busy = seconds > each ? seconds - each : 0;
+    }
+    assert_true(busy > 0);
+    /* Every gradient is final before the link is free. */
+    assert_int_equal(segments.push[2].count, 1);
+    transfers_free(&transfers);
 }
 
 static void spin(double seconds)
@@ -381,6 +431,7 @@ int main(void)
         cmocka_unit_test(a_stream_makes_no_pauses_that_break_its_connection),
         cmocka_unit_test(segments_follow_a_change_within_ten_steps),
         cmocka_unit_test(a_request_that_waits_behind_pushes_says_nothing_of_the_latency),
+        cmocka_unit_test(later_blocks_find_their_link_busy),
         cmocka_unit_test(auto_takes_the_faster_way_and_compares_again),
         cmocka_unit_test(auto_compares_again_when_a_link_has_changed),
         cmocka_unit_test(evaluations_do_not_count_for_a_way),

@@ -91,8 +91,11 @@ static void begin(struct agent *agent)
     for (size_t s = 0; s < run->stages_listed && run->stage[s].first < run->stage[s].end; s++) {
         end[count++] = (size_t)run->stage[s].end;
     }
-    const struct exchange_segments segments = {
-        .pull_end = end, .pulls = count, .push_end = end, .pushes = count, .window = 1};
+    const struct exchange_requests requests = {end, count};
+    struct exchange_segments segments = {.pull = requests, .window = 1};
+    for (size_t b = 0; b < REDUCE_BLOCKS_MAX; b++) {
+        segments.push[b] = requests;
+    }
     struct err err = {0};
     assert_ok(exchange_begin(agent->exchange, &segments, &err), &err);
 }
