@@ -73,19 +73,20 @@ static uint64_t memory_of(const struct device_slot *device)
     return bytes;
 }
 
-size_t candidates_there(const struct core *core, const struct placement_request *request,
-                        uint64_t *bytes)
+struct candidates_sum candidates_there(const struct core *core,
+                                       const struct placement_request *request)
 {
-    size_t count = 0;
-    *bytes = 0;
+    struct candidates_sum sum = {0};
     for (size_t i = 0; i < core->devices.count; i++) {
         const struct device_slot *device = slots_device_at(core, i);
         if (candidates_has(core, request, device)) {
-            *bytes += memory_of(device);
-            count++;
+            const uint64_t bytes = memory_of(device);
+            sum.count++;
+            sum.bytes += bytes;
+            sum.most_bytes = bytes > sum.most_bytes ? bytes : sum.most_bytes;
         }
     }
-    return count;
+    return sum;
 }
 
 /* ---- as values ---- */

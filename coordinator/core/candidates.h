@@ -13,9 +13,14 @@ bool candidates_has(const struct core *core, const struct placement_request *req
                     const struct device_slot *device);
 /* List the candidates in core->candidate. Return their count. */
 size_t candidates_list(struct core *core, const struct placement_request *request);
-/* Return the count of candidates and the sum of their free memory, without a list. */
-size_t candidates_there(const struct core *core, const struct placement_request *request,
-                        uint64_t *bytes);
+/* The candidates of a request, without a list. */
+struct candidates_sum {
+    size_t count;
+    uint64_t bytes;      /* their free memory together, */
+    uint64_t most_bytes; /* and on one of them */
+};
+struct candidates_sum candidates_there(const struct core *core,
+                                       const struct placement_request *request);
 /* Begin a question: the request's job and its candidates with their times and links, without an
  * attempt. request->avoid and request->wanted say nothing here. Overwrites core->candidate. */
 void candidates_fill(struct core *core, const struct placement_request *request,

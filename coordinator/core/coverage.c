@@ -17,6 +17,7 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
+#include "coordinator/core/strategy.h"
 #include "coordinator/core/text.h"
 #include "libtrain/memory/memory.h"
 #include "schema/replicas.h"
@@ -66,13 +67,13 @@ static void list_copies(const struct core *core, const struct job_slot *job, str
 /* The least that the job needs, on any devices. */
 struct need {
     size_t devices;
-    uint64_t bytes;
+    struct strategy_memory memory;
 };
 
 static struct need need_of(const struct core *core, const struct job_slot *job)
 {
     const struct job_spec *spec = &job->job.spec;
-    struct memory_bytes bytes;
+    struct need need = {.devices = (size_t)spec->devices_min};
     const struct memory_request request = {.first = 0,
                                            .end = job->unit_count,
                                            .micro_batch =
@@ -82,9 +83,8 @@ static struct need need_of(const struct core *core, const struct job_slot *job)
                                            .recompute = spec->recompute,
                                            .backend = conv2d_backend_of(job->job.numeric_class),
                                            .scratch = core->planning->arena};
-    int rc = memory_of_stage(job->model, &spec->optimizer, &request, &bytes, NULL);
-    return (struct need){.devices = (size_t)spec->devices_min,
-                         .bytes = rc == 0 ? bytes.total : UINT64_MAX};
+    job->strategy->least_memory(job, &request, &need.memory);
+    return need;
 }
 
 static bool can_continue(const struct core *core, const struct job_slot *job,
@@ -95,9 +95,9 @@ static bool can_continue(const struct core *core, const struct job_slot *job,
                                               .job = job,
                                               .candidates = CANDIDATES_FREE,
                                               .without = *absent};
-    uint64_t bytes;
-    size_t count = candidates_there(core, &request, &bytes);
-    return count >= need->devices && bytes >= need->bytes;
+    const struct candidates_sum there = candidates_there(core, &request);
+    return there.count >= need->devices && there.bytes >= need->memory.all_bytes &&
+           there.most_bytes >= need->memory.one_bytes;
 }
 
 static struct replica_loss loss_of(const struct core *core, const struct job_slot *job,

@@ -222,8 +222,7 @@ bool generations_ask(struct core *core, struct job_slot *job, int reason)
         .spec = &job->job.spec, .model = job->model, .job = job, .candidates = CANDIDATES_FREE};
     struct replan_request first;
     const bool cuts = placement_first_request(&job->job.spec, job->job.generation, &first) != NULL;
-    uint64_t bytes;
-    size_t there = candidates_there(core, &request, &bytes);
+    size_t there = candidates_there(core, &request).count;
     size_t least = cuts ? first.cut_count + 1 : (size_t)job->job.spec.devices_min;
     if (there < least) {
         return generations_begin(core, job, reason); /* it says why */

@@ -239,6 +239,25 @@ static bool survives(const struct plan *plan, size_t stage)
     return !keepers_has(&plan->stage[stage]);
 }
 
+/* One worker has the whole model, and servers keep each unit beside it. */
+static void least_memory(const struct job_slot *job, const struct memory_request *whole,
+                         struct strategy_memory *out)
+{
+    const struct optimizer *optimizer = &job->job.spec.optimizer;
+    struct memory_request kept = *whole;
+    struct memory_bytes of_worker, of_servers;
+    kept.tree = (size_t)job->job.spec.micro_batches;
+    struct memory_request worker = kept;
+    worker.share = (struct reduce_range){0, 1};
+    worker.worker = true;
+    *out = (struct strategy_memory){UINT64_MAX, UINT64_MAX};
+    if (memory_of_stage(job->model, optimizer, &kept, &of_servers, NULL) == 0 &&
+        memory_of_stage(job->model, optimizer, &worker, &of_worker, NULL) == 0) {
+        out->all_bytes = of_servers.total + of_worker.total;
+        out->one_bytes = of_worker.total;
+    }
+}
+
 static void preview(const struct planned *planned, struct job_preview *out)
 {
     out->gap = planned->gap;
@@ -306,6 +325,7 @@ const struct strategy parameter_server_strategy = {
     .talk = talk,
     .link_users = link_users,
     .survives = survives,
+    .least_memory = least_memory,
     .preview = preview,
     .fill_assignment = fill_assignment,
     .peers = list_peers,

@@ -74,6 +74,15 @@ static bool survives(const struct plan *plan, size_t stage)
     return false;
 }
 
+/* Any devices share all units among them. */
+static void least_memory(const struct job_slot *job, const struct memory_request *whole,
+                         struct strategy_memory *out)
+{
+    struct memory_bytes bytes;
+    const int rc = memory_of_stage(job->model, &job->job.spec.optimizer, whole, &bytes, NULL);
+    *out = (struct strategy_memory){.all_bytes = rc == 0 ? bytes.total : UINT64_MAX};
+}
+
 static void preview(const struct planned *planned, struct job_preview *out)
 {
     out->optimal = planned->optimal;
@@ -134,6 +143,7 @@ const struct strategy pipeline_strategy = {
     .work = work,
     .talk = talk,
     .survives = survives,
+    .least_memory = least_memory,
     .preview = preview,
     .fill_assignment = fill_assignment,
     .peers = list_peers,

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "coordinator/core/solution.h"
 #include "coordinator/core/traffic.h"
+#include "libtrain/memory/memory.h"
 #include "schema/assignment.h"
 #include "schema/plan.h"
 #include "schema/job_preview.h"
@@ -37,6 +38,12 @@ struct stage_list {
 
 /* Devices that one device calls to train, at most. */
 #define STRATEGY_PEERS_MAX STAGES_MAX
+
+/* The least memory that a job needs. */
+struct strategy_memory {
+    uint64_t all_bytes; /* on all of its devices together, */
+    uint64_t one_bytes; /* and on one of them */
+};
 
 struct strategy {
     bool all_keep; /* every stage keeps units, so that there are no more stages than units */
@@ -68,6 +75,10 @@ struct strategy {
     struct link_users (*link_users)(const struct job_slot *job, size_t from, size_t to);
     /* Whether the plan can stop at a version of all its units without this stage. */
     bool (*survives)(const struct plan *plan, size_t stage);
+    /* Write the least memory of any plan. whole: a request for all units on one device that has one
+     * micro-batch at a time. UINT64_MAX: no device has so much. */
+    void (*least_memory)(const struct job_slot *job, const struct memory_request *whole,
+                         struct strategy_memory *out);
     /* Write what users see of the plan beside its stages' devices, units and memory. */
     void (*preview)(const struct planned *planned, struct job_preview *out);
     /* Write what the device does in out->run, with the devices that it calls; let those call it

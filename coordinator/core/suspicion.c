@@ -64,8 +64,7 @@ static bool can_do_without(const struct core *core, const struct job_slot *job,
         .candidates = CANDIDATES_FREE,
         .avoid = AVOID_ALL,
         .without = {.device = &device->device.id, .count = 1}};
-    uint64_t bytes;
-    return candidates_there(core, &request, &bytes) >= (size_t)job->job.spec.devices_min;
+    return candidates_there(core, &request).count >= (size_t)job->job.spec.devices_min;
 }
 
 /* The later stage of the two goes; of a device of the plan and a source outside of it, the device.

@@ -2,7 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/coordinator_core/story.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "libtrain/memory/memory.h"
+#include "tests/unit/coordinator_core/servers_story.h"
 
 static struct replicas *replicas_of(const struct world *world, const char *id)
 {
@@ -151,6 +154,68 @@ static void a_question_counts_on_those_that_are_avoided_if_need_be(void **state)
     assert_int_equal(world->answer->preview.stage_count, 2);
 }
 
+/* ---- a parameter server ---- */
+
+/* What one device needs for all units: as a worker of one micro-batch, or to keep them. */
+static uint64_t whole_bytes(const struct world *world, const char *id, bool worker)
+{
+    const struct job *job = world_job(world, id);
+    const struct memory_request request = {.end = world->model->unit_count,
+                                           .micro_batch =
+                                               (size_t)(job->spec.batch / job->spec.micro_batches),
+                                           .in_flight = 1,
+                                           .tree = (size_t)job->spec.micro_batches,
+                                           .share = {0, worker ? 1 : 0},
+                                           .worker = worker,
+                                           .threads = 1,
+                                           .backend = conv2d_backend_of(job->numeric_class)};
+    struct memory_bytes bytes;
+    struct err err = {0};
+    assert_ok(memory_of_stage(world->model, &job->spec.optimizer, &request, &bytes, &err), &err);
+    return bytes.total;
+}
+
+static void set_memory(struct world *world, size_t agent, uint64_t bytes)
+{
+    struct device_slot *slot = slots_device(world->core, world->agent[agent].id.text);
+    slot->device.probe.free_memory_bytes = (int64_t)bytes;
+}
+
+/* Whether the job can continue without a, or without a and b: c and d, or d alone, are as they
+ * are. */
+static bool continues_without(const struct world *world, const char *id, bool b)
+{
+    struct replicas *replicas = replicas_of(world, id);
+    const struct replica_loss *loss = b ? &replicas->pair[0] : &replicas->single[0];
+    const bool continues = loss->can_continue;
+    assert_string_equal(loss->device[0].text, world->agent[0].id.text);
+    assert_true(!b || id_equal(loss->device[1].text, world->agent[1].id.text));
+    free(replicas);
+    return continues;
+}
+
+static void a_worker_needs_the_whole_model_beside_what_servers_keep(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    const struct job_spec spec = servers_spec(100);
+    servers_run(world, id, &spec);
+    const uint64_t worker = whole_bytes(world, id, true), kept = whole_bytes(world, id, false);
+    assert_true(continues_without(world, id, false));
+    for (size_t i = 0; i < 4; i++) {
+        set_memory(world, i, worker - 1); /* enough for a pipeline */
+    }
+    assert_false(continues_without(world, id, false));
+    set_memory(world, 3, worker + kept);
+    assert_true(continues_without(world, id, false));
+    assert_true(continues_without(world, id, true));
+    set_memory(world, 2, kept);
+    set_memory(world, 3, worker);
+    assert_true(continues_without(world, id, true));
+    set_memory(world, 2, kept - 1);
+    assert_false(continues_without(world, id, true));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +223,7 @@ int main(void)
         STORY(every_forecast_comes_true),
         STORY(a_question_without_an_answer_says_why),
         STORY(a_question_counts_on_those_that_are_avoided_if_need_be),
+        STORY(a_worker_needs_the_whole_model_beside_what_servers_keep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
