@@ -59,6 +59,8 @@ struct member_piece {
 };
 /* The piece of the body at `offset` bytes, below body_bytes. */
 struct member_piece member_piece(const struct member_view *view, size_t offset);
+/* Whether all numbers and statistics of a body are finite. Of its data the update sees to that. */
+bool member_is_finite(const struct member_view *view);
 /* Both have the same body. */
 void member_copy(const struct member_view *from, const struct member_view *to);
 

@@ -1,4 +1,5 @@
 /* Where the data of messages is on a device. */
+#include <math.h>
 #include <string.h>
 
 #include "agent/parameter_server/member_parts.h"
@@ -132,6 +133,24 @@ struct member_piece member_piece(const struct member_view *view, size_t offset)
     }
     offset -= numbers;
     return offset < data ? data_piece(view, offset) : statistics_piece(view, offset - data);
+}
+
+bool member_is_finite(const struct member_view *view)
+{
+    const size_t bytes = body_bytes(&view->body);
+    bool finite = true;
+    for (size_t i = 0; i < view->body.count[BODY_NUMBERS]; i++) {
+        finite = finite && isfinite(view->numbers[i]);
+    }
+    for (size_t at = bytes - view->body.count[BODY_STATISTICS] * sizeof(float); at < bytes;) {
+        const struct member_piece piece = member_piece(view, at);
+        const float *value = piece.data;
+        for (size_t i = 0; i < piece.size / sizeof(*value); i++) {
+            finite = finite && isfinite(value[i]);
+        }
+        at += piece.size;
+    }
+    return finite;
 }
 
 void member_copy(const struct member_view *from, const struct member_view *to)

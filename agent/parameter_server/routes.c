@@ -285,6 +285,9 @@ static void finish_request(void *state)
         (!header_is_whole(&request->header) || request->at != body_bytes(&request->view.body))) {
         spoil(request, "the body ends early");
     }
+    if (request->state == REQUEST_TAKES && !member_is_finite(&request->view)) {
+        spoil(request, "a number or a statistic is not finite");
+    }
     if (request->state == REQUEST_TAKES && request->message.kind == EXCHANGE_COMMIT) {
         request->message.last = request->note.last;
         request->message.mark = request->note.mark;

@@ -209,15 +209,32 @@ int party_put(struct party *party, const struct exchange_message *message, const
                       body_bytes(&body));
 }
 
-int party_ask(const struct party *party, size_t from, const char *path)
+static void send_head(int fd, size_t from, const char *method, const char *path, size_t size)
+{
+    char request[768];
+    const int length = snprintf(
+        request, sizeof(request),
+        "%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %zu\r\n\r\n",
+        method, path, party_ticket[from], size);
+    assert_int_equal(write(fd, request, (size_t)length), length);
+}
+
+int party_send(const struct party *party, size_t from, const char *method, const char *path,
+               size_t size)
 {
     const struct address *address = peer_server_address(party->server);
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(connect(fd, (const struct sockaddr *)&address->storage, address->length), 0);
-    char request[768];
-    const int size = snprintf(request, sizeof(request),
-                              "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n",
-                              path, party_ticket[from]);
-    assert_int_equal(write(fd, request, (size_t)size), size);
+    send_head(fd, from, method, path, size);
     return fd;
+}
+
+int party_ask(const struct party *party, size_t from, const char *path)
+{
+    return party_send(party, from, "GET", path, 0);
+}
+
+void party_ask_again(int fd, size_t from, const char *path)
+{
+    send_head(fd, from, "GET", path, 0);
 }

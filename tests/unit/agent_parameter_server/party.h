@@ -60,8 +60,13 @@ int party_get(struct party *party, size_t from, const char *path);
 int party_put(struct party *party, const struct exchange_message *message, const void *data);
 /* The sum of the only block of a worker, for layers [first, end); `done` where it belongs. */
 struct exchange_message party_sum(size_t worker, int64_t step, size_t first, size_t end);
-/* GET the path, and read nothing: a connection, to be closed. */
+/* Send the head of a request with a body of that size, and read nothing: a connection, to be
+ * closed. */
+int party_send(const struct party *party, size_t from, const char *method, const char *path,
+               size_t size);
+/* The same of a GET without a body, and once more on its connection. */
 int party_ask(const struct party *party, size_t from, const char *path);
+void party_ask_again(int fd, size_t from, const char *path);
 
 extern const float party_zeros[8192];
 

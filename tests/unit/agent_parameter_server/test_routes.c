@@ -2,6 +2,7 @@
  * clients that do not keep to the protocol. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -92,6 +93,9 @@ static void callers_are_who_their_ticket_says(void **state)
     assert_int_equal(put_nothing(&party, PARTY_STRANGER, PUSH("contribution/1/0/2/4")), 422);
     /* The server has no ticket to itself. */
     assert_int_equal(party_get(&party, 0, PULL("0/0/4")), 403);
+    assert_holds(party.reply.data, "ticket_wrong");
+    assert_int_equal(put_nothing(&party, 0, PUSH("contribution/1/0/2/4")), 403);
+    assert_holds(party.reply.data, "ticket_wrong");
     party_close(&party);
 }
 
@@ -135,6 +139,9 @@ static void requests_outside_the_plan_are_refused(void **state)
         {PUSH("rumour/1/0/0/4"), 400, "invalid_parameter"},
         {PUSH("contribution/1/x/2/4"), 400, "invalid_parameter"},
         {PUSH("contribution/1/0/2/99999999999999999999"), 400, "invalid_parameter"},
+        {"/peer/v1/" PARTY_JOB "/3/exchange/contribution/1/0/2/4", 409, "stale_generation"},
+        {"/peer/v1/" PARTY_JOB "/5/exchange/contribution/1/0/2/4", 503, "early"},
+        {"/peer/v1/job_x/4/exchange/contribution/1/0/2/4", 503, "early"},
     };
     struct party party;
     party_open(&party, SHORT_MS);
@@ -221,10 +228,122 @@ static void sums_that_are_not_finite_change_nothing(void **state)
     }
     party_open(&party, SHORT_MS);
     party_compute(&party);
-    send_step(&party, 1, poison);
+    const struct exchange_message bad = party_sum(1, 1, 2, PARTY_LAYERS);
+    assert_int_equal(party_put(&party, &bad, poison), 204);
+    send_step(&party, 1, party_zeros);
     party_wait(&party);
     assert_int_equal(party.rc, ERR_DIVERGED);
     party_close(&party);
+}
+
+/* They would reach metrics and running statistics: no update looks at them. */
+static void numbers_and_statistics_that_are_not_finite_are_refused(void **state)
+{
+    (void)state;
+    static char poison[sizeof(party_zeros)];
+    static const double number = INFINITY;
+    static const float statistic = NAN;
+    struct party party;
+    party_open(&party, SHORT_MS);
+    const struct exchange_message upper = party_sum(1, 1, 2, PARTY_LAYERS);
+    const struct exchange_message done = party_sum(1, 1, 0, 2);
+    const struct body body = member_view(party.member, &done, false).body;
+    assert_true(body.count[BODY_NUMBERS] > 0 && body.count[BODY_STATISTICS] > 0);
+    assert_int_equal(party_put(&party, &upper, party_zeros), 204);
+    for (size_t i = 0; i < body.count[BODY_NUMBERS]; i++) {
+        memcpy(poison + i * sizeof(number), &number, sizeof(number));
+        assert_int_equal(party_put(&party, &done, poison), 422);
+        assert_holds(party.reply.data, "invalid_blob");
+        memset(poison, 0, sizeof(poison));
+    }
+    for (size_t i = 1; i <= body.count[BODY_STATISTICS]; i++) {
+        memcpy(poison + body_bytes(&body) - i * sizeof(statistic), &statistic, sizeof(statistic));
+        assert_int_equal(party_put(&party, &done, poison), 422);
+        assert_holds(party.reply.data, "invalid_blob");
+        memset(poison, 0, sizeof(poison));
+    }
+    assert_int_equal(party_put(&party, &done, party_zeros), 204);
+    party_close(&party);
+}
+
+/* The head of a PUT of layers [2, 4) of block 0, and `size` bytes of its body. */
+static int begin_sum(const struct party *party, size_t size)
+{
+    char head[BODY_HEADER_MAX];
+    const struct exchange_message message = party_sum(1, 1, 2, PARTY_LAYERS);
+    const struct body body = member_view(party->member, &message, false).body;
+    const size_t head_size = body_write_header(&body, &(struct body_note){0}, head);
+    const int fd =
+        party_send(party, 1, "PUT", PUSH("contribution/1/0/2/4"), head_size + body_bytes(&body));
+    assert_true(size > head_size && size < head_size + body_bytes(&body));
+    assert_int_equal(write(fd, head, head_size), head_size);
+    assert_int_equal(write(fd, party_zeros, size - head_size), size - head_size);
+    return fd;
+}
+
+/* The rest of the body, as if it had been `size` bytes so far; returns the answer's status. */
+static int end_sum(const struct party *party, int fd, size_t size)
+{
+    char text[BODY_HEADER_MAX] = "";
+    const struct exchange_message message = party_sum(1, 1, 2, PARTY_LAYERS);
+    const struct body body = member_view(party->member, &message, false).body;
+    const size_t all = body_write_header(&body, &(struct body_note){0}, text) + body_bytes(&body);
+    assert_int_equal(write(fd, party_zeros, all - size), all - size);
+    memset(text, 0, sizeof(text));
+    assert_true(read(fd, text, sizeof(text) - 1) > 9);
+    (void)close(fd);
+    return (int)strtol(text + 9, NULL, 10); /* after "HTTP/1.1 " */
+}
+
+static void truncated_sums_leave_no_place_taken(void **state)
+{
+    (void)state;
+    struct party party;
+    party_open(&party, PATIENT_MS);
+    const struct exchange_message upper = party_sum(1, 1, 2, PARTY_LAYERS);
+    for (size_t i = 0; i < 3 * MEMBER_PULLS_MAX; i++) {
+        (void)close(begin_sum(&party, 500 + i));
+        assert_int_equal(party_get(&party, 2, PULL("0/3/4")), 200);
+    }
+    assert_int_equal(party_put(&party, &upper, party_zeros), 204);
+    party_close(&party);
+}
+
+static void of_two_connections_with_one_sum_the_newer_one_counts(void **state)
+{
+    (void)state;
+    struct party party;
+    party_open(&party, PATIENT_MS);
+    const int older = begin_sum(&party, 700);
+    assert_int_equal(party_get(&party, 2, PULL("0/3/4")), 200); /* it has begun by now */
+    const int newer = begin_sum(&party, 600);
+    assert_int_equal(party_get(&party, 2, PULL("0/3/4")), 200);
+    assert_int_equal(end_sum(&party, older, 700), 503);
+    assert_int_equal(end_sum(&party, newer, 600), 204);
+    party_close(&party);
+}
+
+#define UNREAD 2000 /* answers: more bytes than sockets hold */
+
+static void a_client_that_never_reads_its_pulls_holds_up_no_step(void **state)
+{
+    (void)state;
+    struct party party;
+    party_open(&party, PATIENT_MS);
+    assert_int_equal(party_get(&party, 1, PULL("0/0/4")), 200);
+    assert_true(UNREAD * party.reply.size > 12 << 20);
+    const int fd = party_ask(&party, 1, PULL("0/0/4"));
+    for (size_t i = 1; i < UNREAD; i++) {
+        party_ask_again(fd, 1, PULL("0/0/4"));
+    }
+    party_compute(&party);
+    send_step(&party, 1, party_zeros);
+    assert_int_equal(party_get(&party, 2, PULL("1/0/4")), 200);
+    assert_int_equal(party_get(&party, 1, PULL("1/0/4")), 200);
+    const double began = clock_now_seconds();
+    party_close(&party);
+    assert_true(clock_now_seconds() - began < 5);
+    (void)close(fd);
 }
 
 static void a_pull_waits_only_so_long(void **state)
@@ -300,6 +419,10 @@ int main(void)
         cmocka_unit_test(bodies_that_are_not_of_the_path_leave_its_place_free),
         cmocka_unit_test(done_before_its_other_sums_is_refused),
         cmocka_unit_test(sums_that_are_not_finite_change_nothing),
+        cmocka_unit_test(numbers_and_statistics_that_are_not_finite_are_refused),
+        cmocka_unit_test(truncated_sums_leave_no_place_taken),
+        cmocka_unit_test(of_two_connections_with_one_sum_the_newer_one_counts),
+        cmocka_unit_test(a_client_that_never_reads_its_pulls_holds_up_no_step),
         cmocka_unit_test(a_pull_waits_only_so_long),
         cmocka_unit_test(the_end_of_a_generation_ends_its_parked_pulls),
         cmocka_unit_test(clients_that_leave_while_parked_leave_nothing),
