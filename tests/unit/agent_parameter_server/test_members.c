@@ -124,6 +124,47 @@ static void parameters_come_in_forward_order(void **state)
     free(run);
 }
 
+static void a_worker_takes_parameters_where_it_computes_with_them(void **state)
+{
+    (void)state;
+    struct assignment_run *run = party_run(1, 1000);
+    struct member *member = party_member(run, -1);
+    struct train_stage *train = keeper_worker(member_work(member)->keeper);
+    const struct exchange_message pull = {
+        .kind = EXCHANGE_PARAMETERS, .from = 1, .end = PARTY_LAYERS};
+    const struct member_view view = member_view(member, &pull, false);
+    assert_ptr_equal(member_piece(&view, 0).data, train_parameters(train));
+    assert_int_equal(member_piece(&view, 0).size, body_bytes(&view.body));
+    struct work *work = member_work(member);
+    work_release(&work);
+    free(run);
+}
+
+static void pulls_contain_trained_layers_only(void **state)
+{
+    (void)state;
+    for (size_t frozen = 0; frozen <= 2; frozen++) {
+        struct assignment_run *run = party_run(0, 1000);
+        run->job_spec.freeze_count = frozen;
+        struct member *member = party_member(run, -1);
+        struct train_stage *train = keeper_train(member_work(member)->keeper);
+        size_t count;
+        const struct train_layer *layer = train_layers(train, &count);
+        const struct exchange_message pull = {.kind = EXCHANGE_PARAMETERS, .from = 1, .end = count};
+        const struct member_view view = member_view(member, &pull, true);
+        size_t floats = 0;
+        for (size_t l = 0; l < count; l++) {
+            assert_true(layer[l].unit >= frozen);
+            floats += layer[l].count;
+        }
+        assert_int_equal(count, PARTY_LAYERS - frozen); /* of both units */
+        assert_int_equal(view.body.count[BODY_DATA], floats);
+        struct work *work = member_work(member);
+        work_release(&work);
+        free(run);
+    }
+}
+
 /* ---- whole jobs ---- */
 
 struct fellow {
@@ -473,6 +514,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_come_from_the_last_layer_to_the_first),
         cmocka_unit_test(parameters_come_in_forward_order),
+        cmocka_unit_test(a_worker_takes_parameters_where_it_computes_with_them),
+        cmocka_unit_test(pulls_contain_trained_layers_only),
         cmocka_unit_test(plans_and_transfers_change_no_bits),
         cmocka_unit_test(a_stop_or_an_end_comes_at_any_moment),
         cmocka_unit_test(a_worker_pulls_once_and_sends_each_block_once),
