@@ -16,6 +16,16 @@ static const struct field mixer_fields[] = {
                   0),
     MEMBER_INT(struct preview_mixer, every, "every", FIELD_REQUIRED, 1, INTEGER_MAX,
                .about = "Steps between two mixes."),
+    MEMBER_DOUBLE(struct preview_mixer, given_bytes_per_second, "given_bytes_per_second",
+                  FIELD_REQUIRED, 0, 0,
+                  .about = "That its link gives others for mixes and averages, in the mean. The "
+                           "group that is expected to compute the averages gives them to all."),
+    MEMBER_DOUBLE(struct preview_mixer, taken_bytes_per_second, "taken_bytes_per_second",
+                  FIELD_REQUIRED, 0, 0,
+                  .about = "That it takes from them. That group takes the copies of all."),
+    MEMBER_DOUBLE(struct preview_mixer, link_share, "link_share", FIELD_NULLABLE, 0, 0,
+                  .about = "The greater of both over the bandwidth of its link, as measured or "
+                           "assumed; null: that is not known."),
 };
 static const struct record mixer_record =
     RECORD_WITH(struct preview_mixer, "gossip_preview_group", mixer_fields, .answer = true,

@@ -17,6 +17,9 @@ struct preview_mixer {
     int64_t samples;           /* of its part of the data */
     double samples_per_second; /* expected */
     int64_t every;             /* steps between two mixes */
+    /* For mixes and averages, in the mean. */
+    double given_bytes_per_second, taken_bytes_per_second;
+    double link_share; /* the greater of both over the rate of its link; 0: that is not known */
 };
 
 /* The ways to train that the preview compares. */

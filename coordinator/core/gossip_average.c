@@ -1,11 +1,10 @@
 /* The phases of an average: its groups give a copy, one of them computes the average of those that
  * did, the others adopt it. */
 #include <math.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "coordinator/core/gossip_inside.h"
-
-#define CONNECTED 2 /* times the seconds of copies of the best connected group */
 
 size_t gossip_present(const struct gossip *gossip)
 {
@@ -88,42 +87,21 @@ static bool contributes(const struct gossip_group *group)
     return group->present && group->asked && group->gave && may_be_got(group);
 }
 
-/* Seconds in which a group gets the copies of the members, one after the other. */
-static double seconds_of_copies(const struct gossip *gossip, size_t group, const bool *member)
-{
-    double seconds = 0;
-    for (size_t g = 0; g < gossip->count; g++) {
-        seconds += g != group && member[g] ? gossip->seconds[group][g] : 0;
-    }
-    return seconds;
-}
-
-static bool may_average(const struct gossip *gossip, size_t group, const bool *member)
-{
-    return member[group] && !gossip->group[group].tried;
-}
-
-/* The fastest one of the members that are connected at least half as well as the best, and the
- * avoided one at last; count: none is left. */
+/* By levels_averager, and the avoided one at last; count: none is left. */
 static size_t choose_averager(const struct gossip *gossip, const bool *member)
 {
-    const size_t avoided = gossip->avoids ? gossip->avoided : gossip->count;
-    double least = INFINITY;
-    size_t best = gossip->count;
-    for (size_t g = 0; g < gossip->count; g++) {
-        if (g != avoided && may_average(gossip, g, member)) {
-            least = fmin(least, seconds_of_copies(gossip, g, member));
-        }
+    const size_t count = gossip->count, avoided = gossip->avoids ? gossip->avoided : count;
+    double speed[LEVELS_GROUPS_MAX], seconds[LEVELS_GROUPS_MAX * LEVELS_GROUPS_MAX];
+    bool may[LEVELS_GROUPS_MAX] = {false};
+    for (size_t g = 0; g < count; g++) {
+        speed[g] = gossip->group[g].speed;
+        may[g] = g != avoided && member[g] && !gossip->group[g].tried;
+        memcpy(&seconds[g * count], gossip->seconds[g], count * sizeof(seconds[0]));
     }
-    for (size_t g = 0; g < gossip->count; g++) {
-        const bool may = g != avoided && may_average(gossip, g, member) &&
-                         seconds_of_copies(gossip, g, member) <= CONNECTED * least;
-        const bool better =
-            best == gossip->count || gossip->group[g].speed > gossip->group[best].speed;
-        best = may && better ? g : best;
-    }
+    const struct levels_problem problem = {.count = count, .speed = speed, .seconds = seconds};
+    const size_t best = levels_averager(&problem, member, may);
     const bool last_resort =
-        best == gossip->count && avoided < gossip->count && may_average(gossip, avoided, member);
+        best == count && avoided < count && member[avoided] && !gossip->group[avoided].tried;
     return last_resort ? avoided : best;
 }
 

@@ -43,6 +43,35 @@ static void fill_group(const struct core *core, const struct gossip_asked *asked
                                     : levels_pass(out->samples, spec->batch);
 }
 
+/* Between two averages: a copy each way with each mix, and a copy for the average, which all fetch
+ * that move to it or evaluate it. In rounds it takes the place of a mix if they move to it. */
+static void fill_traffic(const struct job_spec *spec, const struct prospect *prospect,
+                         struct gossip_preview *preview)
+{
+    const size_t count = preview->group_count;
+    const int64_t every = gossip_average_every(&spec->gossip, count);
+    const bool adopts = spec->gossip.adopt, fetched = adopts || spec->test_local.holdout > 0;
+    const bool replaces = adopts && spec->gossip.schedule == SCHEDULE_ROUNDS;
+    const double mixes = (double)(replaces ? every - 1 : every);
+    const double rate = (double)preview->copy_bytes / ((double)every * preview->period_seconds);
+    bool all[GROUPS_MAX];
+    for (size_t g = 0; g < count; g++) {
+        all[g] = true;
+    }
+    const size_t averager = levels_averager(&prospect->problem, all, all);
+    for (size_t g = 0; g < count; g++) {
+        struct preview_mixer *group = &preview->group[g];
+        const double others = (double)(count - 1);
+        const bool averages = g == averager; /* and sends it to the coordinator */
+        const double given = averages && fetched ? others + 1 : 1;
+        const double taken = averages ? others : fetched ? 1 : 0;
+        group->given_bytes_per_second = rate * (mixes + given);
+        group->taken_bytes_per_second = rate * (mixes + taken);
+        group->link_share =
+            prospect->rate[g] > 0 ? rate * (mixes + fmax(given, taken)) / prospect->rate[g] : 0;
+    }
+}
+
 /* There are groups. */
 static void fill_seconds(struct core *core, const struct gossip_asked *asked,
                          const struct recruit *recruit, double passes,
@@ -67,6 +96,7 @@ static void fill_seconds(struct core *core, const struct gossip_asked *asked,
     preview->total_seconds = preview->epoch_seconds * passes;
     preview->rounds_seconds = round_seconds(&prospect, all, false) * passes;
     preview->sized_rounds_seconds = round_seconds(&prospect, all, true) * passes;
+    fill_traffic(asked->spec, &prospect, preview);
 }
 
 void gossip_forecast(struct core *core, const struct gossip_asked *asked, struct job_preview *out)

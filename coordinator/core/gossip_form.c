@@ -124,7 +124,7 @@ void gossip_prospect(const struct core *core, const struct job_spec *spec,
         out->speed[g] = recruit[g].speed;
         candidate[g] = recruit[g].candidate;
     }
-    planning_copy_seconds(planning, candidate, count, bytes, out->seconds);
+    planning_copies(planning, candidate, count, bytes, out->seconds, out->rate);
 }
 
 /* Of a group that does not train all of its samples between two averages; 0: it does. Like the

@@ -44,6 +44,7 @@ int64_t gossip_recruit_samples(const struct core *core, const struct job_spec *s
 struct prospect {
     struct levels_problem problem; /* of the arrays below */
     double speed[GROUPS_MAX], seconds[GROUPS_MAX * GROUPS_MAX];
+    double rate[GROUPS_MAX]; /* bytes per second of each one's link; 0: not known */
 };
 /* Of the devices that gossip_recruit has just chosen. */
 void gossip_prospect(const struct core *core, const struct job_spec *spec,

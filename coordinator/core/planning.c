@@ -102,10 +102,11 @@ static size_t find_index(const size_t *list, size_t count, size_t value)
     return at;
 }
 
-void planning_copy_seconds(const struct planning *planning, const size_t *candidate, size_t count,
-                           double bytes, double *seconds)
+void planning_copies(const struct planning *planning, const size_t *candidate, size_t count,
+                     double bytes, double *seconds, double *rate)
 {
     for (size_t a = 0; a < count; a++) {
+        rate[a] = 0;
         for (size_t b = 0; b < count; b++) {
             const struct link_speed link =
                 usual_link(&planning->device[candidate[a]], &planning->device[candidate[b]]);
@@ -120,7 +121,13 @@ void planning_copy_seconds(const struct planning *planning, const size_t *candid
         if (a < count && b < count) {
             seconds[a * count + b] = seconds[b * count + a] =
                 fmax(link_transfer_seconds(pair->link, bytes), SECONDS_MIN);
+            rate[a] = fmax(rate[a], pair->link.bytes_per_second);
+            rate[b] = fmax(rate[b], pair->link.bytes_per_second);
         }
+    }
+    for (size_t a = 0; a < count; a++) {
+        const struct planning_device *device = &planning->device[candidate[a]];
+        rate[a] = rate[a] == 0 && device->has_link ? device->link.bytes_per_second : rate[a];
     }
 }
 

@@ -188,9 +188,10 @@ double planning_speed(const struct planning *planning, size_t device, size_t fro
  * stated, or else of what the transfers of both with others show, or of the usual link.
  *
  *     candidate  [count] their indices
- *     seconds    out: [count][count], equal in both directions; the diagonal is 0 */
-void planning_copy_seconds(const struct planning *planning, const size_t *candidate, size_t count,
-                           double bytes, double *seconds);
+ *     seconds    out: [count][count], equal in both directions; the diagonal is 0
+ *     rate       out: [count] of each one's link in bytes per second; 0: it is not known */
+void planning_copies(const struct planning *planning, const size_t *candidate, size_t count,
+                     double bytes, double *seconds, double *rate);
 /* Add an attempt. */
 void planning_try(struct planning *planning, enum planning_stages stages, enum avoid_level avoid,
                   enum candidates candidates);

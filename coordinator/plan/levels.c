@@ -16,6 +16,8 @@
 #define HALVINGS 30
 #define SQUARINGS 40 /* eigenvalues within 1e-12 are as good as equal */
 
+#define CONNECTED 2 /* times the seconds of copies of the best connected group */
+
 #define ACCURACY_SCALE 0.1
 #define ACCURACY_ALPHA_MIN 0.2
 #define STALE_WEIGHT 4
@@ -260,6 +262,34 @@ size_t levels_partner(const double *row, const bool *free, size_t count, double 
         }
     }
     return last;
+}
+
+/* ---- averages ---- */
+
+static double seconds_of_copies(const struct levels_problem *problem, size_t group,
+                                const bool *member)
+{
+    double seconds = 0;
+    for (size_t g = 0; g < problem->count; g++) {
+        seconds += g != group && member[g] ? problem->seconds[group * problem->count + g] : 0;
+    }
+    return seconds;
+}
+
+size_t levels_averager(const struct levels_problem *problem, const bool *member, const bool *may)
+{
+    double seconds[LEVELS_GROUPS_MAX], least = INFINITY;
+    size_t best = problem->count;
+    for (size_t g = 0; g < problem->count; g++) {
+        seconds[g] = seconds_of_copies(problem, g, member);
+        least = may[g] ? fmin(least, seconds[g]) : least;
+    }
+    for (size_t g = 0; g < problem->count; g++) {
+        const bool connected = may[g] && seconds[g] <= CONNECTED * least;
+        const bool better = best == problem->count || problem->speed[g] > problem->speed[best];
+        best = connected && better ? g : best;
+    }
+    return best;
 }
 
 /* ---- how far each side moves ---- */

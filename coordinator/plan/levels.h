@@ -58,6 +58,13 @@ bool levels_has_gap(size_t count, const double *chance, double gap);
  *     at    uniform in [0, 1) */
 size_t levels_partner(const double *row, const bool *free, size_t count, double at);
 
+/* Return the group that computes an average; count: none may. The fastest one of those that get the
+ * copies of the members, one after the other, in at most twice the time of the best connected one.
+ *
+ *     member  [count] whose copies it is made of
+ *     may     [count] which groups may compute it */
+size_t levels_averager(const struct levels_problem *problem, const bool *member, const bool *may);
+
 /* ---- how far each side moves ---- */
 
 /* By what two sides weigh. */

@@ -1792,6 +1792,9 @@ class GossipPreviewGroup(TypedDict):
     samples: Count
     samples_per_second: float
     every: int
+    given_bytes_per_second: float
+    taken_bytes_per_second: float
+    link_share: float | None
 
 
 class JobTrain(TypedDict):

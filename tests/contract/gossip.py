@@ -151,6 +151,27 @@ def test_a_dry_run_compares_gossip_with_rounds_a_pipeline_and_one_device():
         must([group["every"] for group in rounds["groups"]] == steps, f"{rounds}")
 
 
+def check_traffic(ask, far, usual):
+    """Of two groups: the fields of each dry run, and the copies that each link carries in a period
+    both ways, for one average with each mix.
+    """
+    copies = usual["copy_bytes"] / usual["period_seconds"]
+    for options, averager, other in (
+        ({}, (3, 2), (2, 2)),  # the averager also sends it to the coordinator
+        ({"adopt": False}, (2, 2), (2, 1)),
+        ({"schedule": "rounds", "average_every": 1}, (2, 1), (1, 1)),
+    ):
+        groups = ask({**GOSSIP, "gossip": options}, links=[far])["groups"]
+        for group, (given, taken) in zip(groups, (averager, other)):
+            seen = (group["given_bytes_per_second"], group["taken_bytes_per_second"])
+            for value, expected in zip(seen, (given * copies, taken * copies)):
+                must(abs(value / expected - 1) < 1e-9, f"{options}: {group}, not {expected}")
+            share = max(seen) / far["bytes_per_second"]
+            must(abs(group["link_share"] / share - 1) < 1e-9, f"{group}: not {share}")
+    unknown = [group["link_share"] for group in ask()["groups"]]
+    must(unknown == [None, None], f"nothing was measured: {unknown}")
+
+
 def test_a_question_about_gossip_assumes_devices_and_links():
     with Api() as api:
         left, right = (FakeAgent(api, name, protocol=6).id for name in ("left", "right"))
@@ -174,6 +195,7 @@ def test_a_question_about_gossip_assumes_devices_and_links():
         slow = ask(links=[far])
         expected = 2 * (0.5 + slow["copy_bytes"] / 1e5)
         must(abs(slow["period_seconds"] - expected) < 1e-6, f"{slow}: not {expected} s")
+        check_traffic(ask, far, slow)
         question = {"spec": GOSSIP, "without": [left]}
         api.problem("POST", "/v1/plans", question, code="not_enough_devices")
         varied = {"spec": GOSSIP, "vary": {"micro_batches": [1]}}

@@ -199,6 +199,26 @@ static void partners_are_drawn_by_their_chances_among_the_free(void **state)
     assert_int_equal(levels_partner(row, free, 4, 0), 4); /* never itself */
 }
 
+/* ---- averages ---- */
+
+static void the_fastest_of_the_well_connected_groups_averages(void **state)
+{
+    (void)state;
+    const double speed[] = {400, 300, 200, 100};
+    const double seconds[] = {0, 5, 5, 5, 5, 0, 1, 2, 5, 1, 0, 1, 5, 2, 1, 0};
+    const struct levels_problem problem = {.count = 4, .speed = speed, .seconds = seconds};
+    bool member[] = {true, true, true, true}, may[] = {true, true, true, true};
+    /* 15 s of copies for group 0, 8 for 1, 7 for 2, 8 for 3 */
+    assert_int_equal(levels_averager(&problem, member, may), 1);
+    may[1] = false;
+    assert_int_equal(levels_averager(&problem, member, may), 2);
+    member[0] = false; /* its copies took most of the time: 3, 2 and 3 s for the others */
+    may[0] = may[2] = false;
+    assert_int_equal(levels_averager(&problem, member, may), 3);
+    may[3] = false;
+    assert_int_equal(levels_averager(&problem, member, may), 4);
+}
+
 /* ---- how far each side moves ---- */
 
 static void check_alphas(enum levels_weights weights, struct levels_side a, struct levels_side b,
@@ -250,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_faster_link_is_chosen_more_often),
         cmocka_unit_test(eigenvalues_are_those_of_known_matrices),
         cmocka_unit_test(partners_are_drawn_by_their_chances_among_the_free),
+        cmocka_unit_test(the_fastest_of_the_well_connected_groups_averages),
         cmocka_unit_test(both_sides_reach_the_same_point),
         cmocka_unit_test(a_stale_side_counts_little),
     };
