@@ -109,13 +109,15 @@ void gossip_leave(struct gossip *gossip, size_t group)
     gossip_level(gossip);
 }
 
-static void hear_pair(struct gossip_group *group, const struct gossip_report *report,
+static void hear_pair(struct gossip *gossip, size_t index, const struct gossip_report *report,
                       int64_t now_ms)
 {
+    struct gossip_group *group = &gossip->group[index];
     /* One that was sent before the newer match arrived says nothing of that. */
     if (report->pair.open && !mix_xid_after(group->open, report->pair.xid)) {
         const bool known = mix_xid_is(report->pair.xid, group->open);
-        group->open_until_ms = known ? group->open_until_ms : now_ms + gossip_patience_ms(0);
+        const int64_t most_ms = gossip_patience_ms(gossip_step_seconds(gossip, index));
+        group->open_until_ms = known ? group->open_until_ms : now_ms + most_ms;
         group->open = report->pair.xid;
     } else if (gossip_is_open(group) && mix_xid_is(report->pair.xid, group->open)) {
         group->open = no_xid;
@@ -152,7 +154,10 @@ static void hear_average(struct gossip *gossip, size_t index, const struct gossi
 {
     struct gossip_group *group = &gossip->group[index];
     const bool computes = gossip->phase == GOSSIP_COMPUTES && index == gossip->averager;
-    group->gave = group->gave || report->average.copied;
+    if (report->average.copied && !group->gave) {
+        group->gave = true;
+        gossip_note_copy(gossip, now_ms);
+    }
     if (gossip->phase == GOSSIP_ADOPTS && report->average.applied && !group->adopted) {
         group->adopted = true;
         group->last_mix_ms = gossip_adopts(gossip) ? now_ms : group->last_mix_ms;
@@ -180,7 +185,7 @@ void gossip_hear(struct gossip *gossip, size_t index, const struct gossip_report
     /* A report may be older than the order to go on. */
     group->wants = report->wants && (group->passed == 0 || report->step > group->passed);
     group->successor = group->successor && !report->mixed;
-    hear_pair(group, report, now_ms);
+    hear_pair(gossip, index, report, now_ms);
     hear_loss(group, report);
     gossip_hear_tests(gossip, index, report);
     if (gossip->phase != GOSSIP_MIXES && mix_xid_is(report->average.xid, gossip->average)) {

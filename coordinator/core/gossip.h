@@ -93,12 +93,12 @@ struct gossip {
     size_t averager;
     bool avoids; /* the group `avoided` computes an average only if no other one can */
     size_t avoided;
-    bool in_average[LEVELS_GROUPS_MAX]; /* whose copies the present one has */
-    bool failed;                        /* the averager has given up */
-    size_t lacks;                       /* whose copy it needs; LEVELS_GROUPS_MAX: unknown */
-    bool offered;                       /* the average to the groups that adopt it */
-    int64_t phase_until_ms;
-    bool stored;            /* the present average is */
+    bool in_average[LEVELS_GROUPS_MAX];      /* whose copies the present one has */
+    bool failed;                             /* the averager has given up */
+    size_t lacks;                            /* whose copy it needs; LEVELS_GROUPS_MAX: unknown */
+    bool offered;                            /* the average to the groups that adopt it */
+    int64_t phase_until_ms, copies_until_ms; /* copies_: groups may still give theirs */
+    bool stored;                             /* the present average is */
     int64_t tests_until_ms; /* 0: no average is being evaluated on what devices hold out */
     bool has_tests;         /* the present one was, and gossip_take_tests has not said so */
     int64_t averages;       /* that were computed in this life */

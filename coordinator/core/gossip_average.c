@@ -6,6 +6,11 @@
 #include "base/assert.h"
 #include "coordinator/core/gossip_inside.h"
 
+/* How long a group that is there may take for its copy for the last average: as for a stop
+ * (deadlines_stop_ms). */
+#define STOP_MS 30000
+#define STOP_STEPS 10
+
 size_t gossip_present(const struct gossip *gossip)
 {
     size_t present = 0;
@@ -82,12 +87,22 @@ static bool may_be_got(const struct gossip_group *group)
     return group->lacked < GOSSIP_LACKED_MAX;
 }
 
-static bool contributes(const struct gossip_group *group)
+/* It gave its copy, or is still to do so. */
+static bool contributes(const struct gossip *gossip, const struct gossip_group *group,
+                        int64_t now_ms)
 {
-    return group->present && group->asked && group->gave && may_be_got(group);
+    return group->present && group->asked && may_be_got(group) &&
+           (group->gave || now_ms < gossip->copies_until_ms);
 }
 
-/* By levels_averager, and the avoided one at last; count: none is left. */
+static bool may_average(const struct gossip *gossip, size_t group, const bool *member)
+{
+    const struct gossip_group *of = &gossip->group[group];
+    return member[group] && !of->tried && (of->gave || gossip->phase == GOSSIP_MIXES);
+}
+
+/* By levels_averager, and the avoided one at last; count: none is left. If another one has begun,
+ * only of those that gave their copy. */
 static size_t choose_averager(const struct gossip *gossip, const bool *member)
 {
     const size_t count = gossip->count, avoided = gossip->avoids ? gossip->avoided : count;
@@ -95,20 +110,20 @@ static size_t choose_averager(const struct gossip *gossip, const bool *member)
     bool may[LEVELS_GROUPS_MAX] = {false};
     for (size_t g = 0; g < count; g++) {
         speed[g] = gossip->group[g].speed;
-        may[g] = g != avoided && member[g] && !gossip->group[g].tried;
+        may[g] = g != avoided && may_average(gossip, g, member);
         memcpy(&seconds[g * count], gossip->seconds[g], count * sizeof(seconds[0]));
     }
     const struct levels_problem problem = {.count = count, .speed = speed, .seconds = seconds};
     const size_t best = levels_averager(&problem, member, may);
     const bool last_resort =
-        best == count && avoided < count && member[avoided] && !gossip->group[avoided].tried;
+        best == count && avoided < count && may_average(gossip, avoided, member);
     return last_resort ? avoided : best;
 }
 
-static void find_contributors(const struct gossip *gossip, bool *member)
+static void find_contributors(const struct gossip *gossip, bool *member, int64_t now_ms)
 {
     for (size_t g = 0; g < gossip->count; g++) {
-        member[g] = contributes(&gossip->group[g]);
+        member[g] = contributes(gossip, &gossip->group[g], now_ms);
     }
 }
 
@@ -158,6 +173,19 @@ static size_t choose_members(struct gossip *gossip, bool *member, double *second
     return choose_averager(gossip, member);
 }
 
+/* Groups give their copies, which take so many seconds, from now on. */
+static void enter_computes(struct gossip *gossip, double seconds, int64_t now_ms)
+{
+    const double step = gossip_longest_step(gossip);
+    enter_phase(gossip, GOSSIP_COMPUTES, seconds + step, now_ms);
+    if (gossip->is_last) {
+        const int64_t stop_ms = now_ms + (int64_t)fmax(STOP_MS, 1000 * STOP_STEPS * step);
+        gossip->phase_until_ms =
+            stop_ms > gossip->phase_until_ms ? stop_ms : gossip->phase_until_ms;
+    }
+    gossip->copies_until_ms = gossip->phase_until_ms;
+}
+
 /* All give a copy, and one of them fetches those of the others as soon as they are there. */
 static void begin(struct gossip *gossip, int64_t now_ms)
 {
@@ -178,9 +206,10 @@ static void begin(struct gossip *gossip, int64_t now_ms)
     gossip->average = gossip_new_xid(gossip);
     gossip->average_step = gossip->rate_step;
     gossip->stored = gossip->has_tests = false;
-    /* Until it is adopted the copy is needed: for three times the time of this phase. */
     const double all = seconds * (double)gossip->count;
-    const int64_t until_ms = now_ms + 3 * gossip_patience_ms(all);
+    enter_computes(gossip, all, now_ms);
+    /* Until it is adopted the copy is needed: for three times the time of this phase. */
+    const int64_t until_ms = now_ms + 3 * (gossip->phase_until_ms - now_ms);
     for (size_t g = 0; g < gossip->count; g++) {
         gossip->group[g].mixes = 0;
         if (member[g] && g != averager) {
@@ -191,7 +220,6 @@ static void begin(struct gossip *gossip, int64_t now_ms)
     order_sum(gossip, averager, member, until_ms);
     gossip_begin_round(gossip, now_ms);
     gossip->rounds = 0;
-    enter_phase(gossip, GOSSIP_COMPUTES, all, now_ms);
 }
 
 /* A group of the average has gone, or begun again, without having given its copy. */
@@ -215,11 +243,32 @@ static void blame(struct gossip *gossip)
     }
 }
 
-/* Another group computes the average of those that gave their copy. */
+/* All that are still there of the members of an average. */
+static bool all_gave(const struct gossip *gossip, const bool *member)
+{
+    bool all = true;
+    for (size_t g = 0; g < gossip->count; g++) {
+        const struct gossip_group *group = &gossip->group[g];
+        all = all && (!member[g] || !group->present || group->gave);
+    }
+    return all;
+}
+
+void gossip_note_copy(struct gossip *gossip, int64_t now_ms)
+{
+    if (gossip->phase == GOSSIP_COMPUTES && all_gave(gossip, gossip->in_average)) {
+        const double seconds = longest_copy(gossip, gossip->averager) * (double)gossip->count;
+        const int64_t until_ms = now_ms + gossip_patience_ms(seconds);
+        gossip->phase_until_ms =
+            until_ms < gossip->phase_until_ms ? until_ms : gossip->phase_until_ms;
+    }
+}
+
+/* Another group computes the average of those that gave their copy, or are still to do so. */
 static void compute_again(struct gossip *gossip, int64_t now_ms)
 {
     bool member[LEVELS_GROUPS_MAX];
-    find_contributors(gossip, member);
+    find_contributors(gossip, member, now_ms);
     const size_t averager = choose_averager(gossip, member);
     if (averager == gossip->count) {
         gossip->phase = GOSSIP_MIXES; /* nobody can: it is abandoned */
@@ -227,8 +276,12 @@ static void compute_again(struct gossip *gossip, int64_t now_ms)
     }
     if (gossip_has_room(gossip, 1)) {
         const double seconds = longest_copy(gossip, averager) * (double)gossip->count;
-        order_sum(gossip, averager, member, now_ms + 2 * gossip_patience_ms(seconds));
         enter_phase(gossip, GOSSIP_COMPUTES, seconds, now_ms);
+        if (!all_gave(gossip, member) && gossip->copies_until_ms > gossip->phase_until_ms) {
+            gossip->phase_until_ms = gossip->copies_until_ms;
+        }
+        const int64_t until_ms = now_ms + 2 * (gossip->phase_until_ms - now_ms);
+        order_sum(gossip, averager, member, until_ms);
     }
 }
 
@@ -251,7 +304,7 @@ static void offer(struct gossip *gossip, int64_t now_ms)
     const double seconds = longest_copy(gossip, gossip->averager) * (double)gossip->count;
     const bool adopts = gossip_adopts(gossip), tests = gossip_may_test(gossip);
     gossip->offered = true;
-    enter_phase(gossip, GOSSIP_ADOPTS, seconds, now_ms);
+    enter_phase(gossip, GOSSIP_ADOPTS, seconds + gossip_longest_step(gossip), now_ms);
     const int64_t until_ms = gossip->phase_until_ms;
     if (gossip->is_last) {
         gossip->phase_until_ms = now_ms + GOSSIP_ARRIVAL_MS; /* it travels to the coordinator */
@@ -329,7 +382,7 @@ bool gossip_had_choice(const struct gossip *gossip)
 void gossip_refuse(struct gossip *gossip, int64_t now_ms)
 {
     bool member[LEVELS_GROUPS_MAX];
-    find_contributors(gossip, member);
+    find_contributors(gossip, member, now_ms);
     gossip->arrives_until_ms = 0;
     if (gossip->is_last && choose_averager(gossip, member) < gossip->count) {
         gossip->phase = GOSSIP_COMPUTES;

@@ -32,7 +32,11 @@ struct mix_match *gossip_add(struct gossip *gossip, size_t group, struct mix_xid
                              int64_t deadline_ms);
 void gossip_add_peer(const struct gossip *gossip, struct mix_match *match, size_t group);
 void gossip_add_alpha(struct mix_match *match, double alpha);
-/* Return how long a match may take whose copies take so long. */
+/* Return the seconds of a step of a group: it gives copies and moves at the end of one only. */
+double gossip_step_seconds(const struct gossip *gossip, size_t group);
+/* Return those of the slowest group that trains. */
+double gossip_longest_step(const struct gossip *gossip);
+/* Return how long a match may take whose copies and steps take so long. */
 int64_t gossip_patience_ms(double seconds);
 
 /* ---- pairs ---- */
@@ -61,6 +65,9 @@ void gossip_match(struct gossip *gossip, int64_t now_ms);
  * whatever a device claims of its speed. */
 #define GOSSIP_ARRIVAL_MS 600000
 
+/* A group has given its copy for the average: if it was the last one that was asked, only the way
+ * of the copies is left. */
+void gossip_note_copy(struct gossip *gossip, int64_t now_ms);
 /* Begin an average if one is due, and go on with it. */
 void gossip_average(struct gossip *gossip, int64_t now_ms);
 

@@ -5,7 +5,8 @@
 #include "coordinator/core/gossip_inside.h"
 
 #define PATIENCE_MS 2000 /* of a match, at least */
-#define PATIENCE_COPIES 3
+#define PATIENCE_TIMES 3
+#define STEP_SECONDS_MAX 200 /* whatever a device claims of its speed */
 
 struct mix_match *gossip_add(struct gossip *gossip, size_t group, struct mix_xid xid, int kind,
                              int64_t deadline_ms)
@@ -55,7 +56,22 @@ struct mix_xid gossip_new_xid(struct gossip *gossip)
     return (struct mix_xid){gossip->rules.life, ++gossip->counter};
 }
 
+double gossip_step_seconds(const struct gossip *gossip, size_t group)
+{
+    return fmin((double)gossip->rules.batch / gossip->group[group].speed, STEP_SECONDS_MAX);
+}
+
+double gossip_longest_step(const struct gossip *gossip)
+{
+    double seconds = 0;
+    for (size_t g = 0; g < gossip->count; g++) {
+        const bool counts = gossip->group[g].present;
+        seconds = counts ? fmax(seconds, gossip_step_seconds(gossip, g)) : seconds;
+    }
+    return seconds;
+}
+
 int64_t gossip_patience_ms(double seconds)
 {
-    return (int64_t)fmax(PATIENCE_MS, PATIENCE_COPIES * 1000 * fmin(seconds, 1e6));
+    return (int64_t)fmax(PATIENCE_MS, PATIENCE_TIMES * 1000 * fmin(seconds, 1e6));
 }

@@ -1,5 +1,7 @@
 /* Who mixes with whom. async: a group that wants a match gets one of the free groups at once.
  * rounds: all groups wait for each other, and then all are paired. */
+#include <math.h>
+
 #include "base/rng.h"
 #include "coordinator/core/gossip_inside.h"
 
@@ -27,7 +29,8 @@ static void match_pair(struct gossip *gossip, size_t a, size_t b, int64_t now_ms
 {
     const size_t group[] = {a, b};
     const struct levels_side side[] = {side_of(gossip, a, now_ms), side_of(gossip, b, now_ms)};
-    const int64_t until_ms = now_ms + gossip_patience_ms(gossip->seconds[a][b]);
+    const double step = fmax(gossip_step_seconds(gossip, a), gossip_step_seconds(gossip, b));
+    const int64_t until_ms = now_ms + gossip_patience_ms(gossip->seconds[a][b] + step);
     const struct mix_xid xid = gossip_new_xid(gossip);
     double alpha[2];
     levels_alphas(weights_of(gossip, a, b), side, alpha);

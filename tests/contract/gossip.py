@@ -448,6 +448,7 @@ def test_groups_that_gave_no_copy_to_the_last_average_are_named():
         def author():
             others = (pair for pair in zip(agents, runs) if pair[1] is not late)
             for agent, run in others:
+                agent.step += 1  # the one that is late stalls
                 report(agent, run, xid=xid, state="applied", copied=True)
                 order = order_of(agent) or {}
                 if order.get("averages") and len(order["sources"]) == 2:

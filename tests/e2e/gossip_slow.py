@@ -7,15 +7,26 @@ import functools
 import os
 import random
 import signal
+import statistics
 import time
 
-from gossip import GROUPS, check_log, check_replay, gossip_fleet, gossip_job, mixes_of
+from gossip import (
+    GROUPS,
+    check_log,
+    check_replay,
+    gossip_fleet,
+    gossip_job,
+    groups_of,
+    mixes_of,
+    of_kind,
+)
 from paceline import must
 from runner import run
 
 FIRST, LAST = map(int, os.environ.get("PACELINE_GOSSIP_SEEDS", "1 6").split())
 SPARE = 2  # agents more than groups
 EPOCHS = 40  # of a job with failures: some 20 s
+SLOWDOWN = 70  # so that a step of `resnet8` takes some seconds
 
 MODELS = ("lenet5", "mlp", "resnet8")
 OPTIONS = (
@@ -92,6 +103,22 @@ def schedule(seed):
         check_replay(fleet, job, spec)
 
 
+def test_groups_whose_steps_take_seconds_mix():
+    with gossip_fleet(0) as fleet:
+        for name in ("slow", "slower", "slowest"):
+            fleet.start_agent(name, "--slowdown", SLOWDOWN, wait=False)
+        fleet.wait_for_agents()
+        spec = gossip_job(model="resnet8", batch=64, steps=24)
+        job = fleet.submit(spec)
+        seen = fleet.wait(job, "succeeded", 300)
+        records = mixes_of(fleet, job)
+        parts = [group["part"]["job"] for group in groups_of(fleet, job)["groups"]]
+        seconds = [s for part in parts for s in fleet.metric({"id": part}, "step_seconds").values()]
+        must(statistics.median(seconds) > 1.5, f"steps are not slow: {seconds}")
+        must(len(of_kind(records, "pair")) >= 4, f"hardly a pair has mixed: {records}")
+        must(seen["state_reason"] is None, f"{seen['state_reason']}: {seen['message']}")
+
+
 UNDISTURBED = {
     f"test_options_{o}_{f}": functools.partial(undisturbed, options, fields)
     for o, options in enumerate(OPTIONS)
@@ -102,4 +129,4 @@ SCHEDULES = {
 }
 
 if __name__ == "__main__":
-    run(UNDISTURBED | SCHEDULES)
+    run(globals() | UNDISTURBED | SCHEDULES)

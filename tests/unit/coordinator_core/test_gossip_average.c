@@ -14,6 +14,15 @@ static void expect_average(struct gossip *gossip, size_t group, bool averages, s
     assert_true(order.match.alpha == 0);
 }
 
+static void expect_average_of(struct gossip *gossip, size_t group, size_t peers)
+{
+    struct gossip_order order;
+    assert_true(gossip_next(gossip, &order));
+    assert_int_equal(order.group, group);
+    assert_true(order.match.averages);
+    assert_int_equal(order.match.peer_count, peers);
+}
+
 /* Three groups, which then have given their copies: who computes their average. */
 static void expect_averager(struct gossip *gossip, size_t expected)
 {
@@ -160,6 +169,107 @@ static void an_average_begins_again_when_a_group_is_lost_before_it_gave_its_copy
     gossip_tick(&gossip, 1, 20);
     expect_average(&gossip, 2, true, 2);
     assert_false(gossip.in_average[1]);
+}
+
+/* ---- slow groups ---- */
+
+/* Three groups that have been heard. The steps of the last one take so many seconds. */
+static void init_slow(struct gossip *gossip, double seconds)
+{
+    const struct gossip_report report = {.generation = 1};
+    init_two(gossip);
+    gossip_enter(gossip, 2, 1, SAMPLES, BATCH / seconds, false, 0);
+    gossip->rules.average_every = 0;
+    for (size_t g = 0; g < 3; g++) {
+        gossip_hear(gossip, g, &report, 0);
+    }
+}
+
+static void give_copy(struct gossip *gossip, size_t group, int64_t now_ms)
+{
+    struct gossip_report report = {.generation = 1};
+    report.average.xid = gossip->average;
+    report.average.copied = true;
+    gossip_hear(gossip, group, &report, now_ms);
+}
+
+static void begin_average(struct gossip *gossip)
+{
+    struct gossip_order order;
+    gossip_tick(gossip, 1, 0);
+    while (gossip_next(gossip, &order)) {
+    }
+    assert_int_equal(gossip->averager, 0);
+}
+
+static void an_average_waits_for_the_end_of_the_longest_step(void **state)
+{
+    (void)state;
+    static struct gossip gossip;
+    struct gossip_order order;
+    init_slow(&gossip, 20);
+    gossip.rules.adopts = true;
+    begin_average(&gossip);
+    give_copy(&gossip, 0, 10);
+    give_copy(&gossip, 1, 10);
+    gossip_tick(&gossip, 1, 30000);
+    assert_false(gossip_next(&gossip, &order));
+    give_copy(&gossip, 2, 30010);
+    gossip_tick(&gossip, 1, 32009);
+    assert_false(gossip_next(&gossip, &order));
+    gossip_tick(&gossip, 1, 32010); /* only the way of the copies was left */
+    expect_average_of(&gossip, 1, 3);
+    struct gossip_report report = {.generation = 1};
+    report.average.xid = gossip.average;
+    report.average.fetched = true;
+    gossip_hear(&gossip, 1, &report, 32020);
+    gossip_tick(&gossip, 1, 32020);
+    for (size_t i = 0; i < 2; i++) { /* to adopt it at the end of a step, too */
+        assert_true(gossip_next(&gossip, &order));
+        assert_int_equal(order.match.kind, MIX_ADOPT);
+        assert_true(order.match.deadline_ms >= 32020 + 40000);
+    }
+}
+
+static void the_last_average_waits_for_groups_that_are_there_as_long_as_a_stop(void **state)
+{
+    (void)state;
+    static struct gossip gossip;
+    struct gossip_order order;
+    for (size_t slow = 0; slow < 2; slow++) {
+        const int64_t stop_ms = slow ? 40000 : 30000; /* ten steps */
+        init_slow(&gossip, slow ? 4 : 1);
+        gossip_finish(&gossip);
+        begin_average(&gossip);
+        give_copy(&gossip, 0, 10);
+        give_copy(&gossip, 1, 10);
+        gossip_tick(&gossip, 1, stop_ms - 1);
+        assert_false(gossip_next(&gossip, &order));
+        gossip_tick(&gossip, 1, stop_ms);
+        expect_average_of(&gossip, 1, 2);
+        assert_false(gossip.in_average[2]);
+    }
+}
+
+static void a_group_that_is_lost_at_the_end_leaves_no_other_one_out(void **state)
+{
+    (void)state;
+    static struct gossip gossip;
+    struct gossip_order order;
+    init_slow(&gossip, 4);
+    gossip_finish(&gossip);
+    begin_average(&gossip);
+    give_copy(&gossip, 1, 10);
+    gossip_leave(&gossip, 0);
+    gossip_tick(&gossip, 1, 20);
+    expect_average_of(&gossip, 1, 2);
+    assert_true(gossip.in_average[2]); /* it is still to give its copy */
+    gossip_tick(&gossip, 1, 39999);
+    assert_false(gossip_next(&gossip, &order));
+    give_copy(&gossip, 2, 39999);
+    gossip_leave(&gossip, 2);
+    gossip_tick(&gossip, 1, 40000);
+    assert_false(gossip_next(&gossip, &order)); /* its copy may be there */
 }
 
 /* Say that the group that computes has given up for want of a copy; who computes next. */
@@ -321,6 +431,9 @@ int main(void)
         cmocka_unit_test(an_avoided_group_computes_the_average_only_if_no_other_can),
         cmocka_unit_test(an_average_goes_on_without_those_that_are_late_or_gone),
         cmocka_unit_test(an_average_begins_again_when_a_group_is_lost_before_it_gave_its_copy),
+        cmocka_unit_test(an_average_waits_for_the_end_of_the_longest_step),
+        cmocka_unit_test(the_last_average_waits_for_groups_that_are_there_as_long_as_a_stop),
+        cmocka_unit_test(a_group_that_is_lost_at_the_end_leaves_no_other_one_out),
         cmocka_unit_test(averages_do_without_a_copy_that_two_groups_could_not_get),
         cmocka_unit_test(a_copy_that_nobody_can_get_does_not_hold_up_the_last_average),
         cmocka_unit_test(an_adopted_average_counts_as_a_mix),

@@ -169,7 +169,7 @@ static void measured_speeds_and_links_set_steps_and_patience(void **state)
     }
     gossip_tick(&gossip, 1, 0);
     assert_true(gossip_next(&gossip, &order));
-    assert_int_equal(order.match.deadline_ms, 15000);
+    assert_int_equal(order.match.deadline_ms, 3 * (5000 + 1000)); /* of a copy and a step */
 }
 
 static void groups_with_a_fast_link_meet_more_often(void **state)
