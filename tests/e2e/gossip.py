@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import pathlib
 import subprocess
+import tempfile
 
 from paceline import BIN, FASHION, SLOW_LEASE_MS, fashion_fleet, fashion_job, must, places
 from runner import run
@@ -55,15 +57,15 @@ def sha256_of(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def replay(fleet, job, spec, pages):
-    """The hashes of the model that the job's spec and its log determine, and of its averages."""
+def try_replay(fleet, job, spec, pages):
+    """(the ended process, the folder of what it wrote)"""
     groups = [
         fleet.get(f"/v1/jobs/{job['id']}/groups/{group['group']}/spec")
         for group in groups_of(fleet, job)["groups"]
     ]
-    place = fleet.path / "replay"
+    place = pathlib.Path(tempfile.mkdtemp(prefix="replay-", dir=fleet.path))
     averages = place / "averages"
-    averages.mkdir(parents=True)
+    averages.mkdir()
     for name, value in (("job", spec), ("mixes", pages), ("groups", groups)):
         (place / f"{name}.json").write_text(json.dumps(value))
     arguments = ["replay", place / "job.json", "--mixes", place / "mixes.json"]
@@ -73,8 +75,15 @@ def replay(fleet, job, spec, pages):
     done = subprocess.run(
         [BIN / "paceline-agent", *arguments], capture_output=True, text=True, timeout=300
     )
+    return done, place
+
+
+def replay(fleet, job, spec, pages):
+    """The hashes of the model that the job's spec and its log determine, and of its averages."""
+    done, place = try_replay(fleet, job, spec, pages)
     must(done.returncode == 0, f"replay: {done.stderr}")
-    return sha256_of(place / "model.safetensors"), set(map(sha256_of, averages.iterdir()))
+    averages = set(map(sha256_of, (place / "averages").iterdir()))
+    return sha256_of(place / "model.safetensors"), averages
 
 
 def check_replay(fleet, job, spec):
@@ -85,6 +94,38 @@ def check_replay(fleet, job, spec):
     for kept in groups_of(fleet, job)["averages"]:
         sha256 = fleet.get(f"/v1/checkpoints/{kept['checkpoint']}")["sha256"]
         must(sha256 in {model, *averages}, f"{kept} is not in the replay")
+
+
+def remove(items, place):
+    del items[place]
+
+
+def duplicate(items, place):
+    items.insert(place, items[place])
+
+
+def change(items, place):
+    items[place]["record"]["alpha"] /= 2
+
+
+def check_damaged_logs(fleet, job, spec):
+    """A log in which one move of a pair is damaged does not give the result."""
+    expected = fleet.checkpoint_sha256(job)
+    for damage in (remove, duplicate, change):
+        pages = log_of(fleet, job)
+        items = next(
+            page["items"]
+            for page in pages
+            if any(item["record"]["kind"] == "pair" for item in page["items"])
+        )
+        pairs = [n for n, item in enumerate(items) if item["record"]["kind"] == "pair"]
+        damage(items, pairs[0])
+        done, place = try_replay(fleet, job, spec, pages)
+        model = place / "model.safetensors"
+        must(
+            done.returncode != 0 or sha256_of(model) != expected,
+            f"{damage.__name__}: the replay of a damaged log gives the result",
+        )
 
 
 def of_kind(records, kind):
@@ -140,6 +181,7 @@ def test_groups_train_apart_and_end_with_an_average():
         must(of_kind(records, "average"), "no average is recorded")
         must(fleet.checkpoint_sha256(job), "the result cannot be fetched")
         check_replay(fleet, job, spec)
+        check_damaged_logs(fleet, job, spec)
         hidden = fleet.get("/v1/jobs")["items"]
         must([item["id"] for item in hidden] == [job["id"]], f"{hidden}")
 
