@@ -144,7 +144,7 @@ const struct option_use option_uses[OPTION_COUNT] = {
     [OPTION_METRIC] = {.query = "name",
                        .choices = "loss step_seconds test_loss test_accuracy recall least_recall "
                                   "pull_seconds push_seconds segments_pull segments_push "
-                                  "mix_seconds distance period_cv"},
+                                  "mix_seconds distance period_cv gap_seconds"},
     [OPTION_SINCE] = {.query = "since", .value = VALUE_NUMBER},
     [OPTION_TEXT] = {.query = "text", .value = VALUE_NUMBER},
     [OPTION_SOUND] = {.query = "sound", .value = VALUE_NUMBER},

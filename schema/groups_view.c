@@ -54,6 +54,9 @@ static const struct field mixes_fields[] = {
     MEMBER_DOUBLE_OPTIONAL(struct group_mixes, distance, has_distance, "distance", 0, 0, 0,
                            .about = "Of its parameters from those of the last average, by the "
                                     "norm of the average; null: not known."),
+    MEMBER_DOUBLE(struct group_mixes, gap_seconds, "gap_seconds", FIELD_SKIP_EMPTY, 0, 0,
+                  .about = "The longest time between the ends of two steps since its present plan "
+                           "began: mixes and evaluations of averages are in it."),
     MEMBER_OPTIONAL(struct group_mixes, tests, has_tests, "held_out", FIELD_SKIP_EMPTY,
                     &group_tests_record,
                     .about = "With `dataset.test.holdout`: the last average that its device has "

@@ -37,6 +37,7 @@ struct group_mixes {
     bool has_loss;
     double distance; /* from the last average it was part of; has_distance */
     bool has_distance;
+    double gap_seconds;       /* the longest between two steps */
     struct group_tests tests; /* has_tests */
     bool has_tests;
 };

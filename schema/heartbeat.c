@@ -16,6 +16,7 @@ const char *const metric_name_names[] = {
     [METRIC_MIX_SECONDS] = "mix_seconds",
     [METRIC_DISTANCE] = "distance",
     [METRIC_PERIOD_CV] = "period_cv",
+    [METRIC_GAP_SECONDS] = "gap_seconds",
     NULL,
 };
 

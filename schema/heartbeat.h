@@ -69,6 +69,7 @@ enum metric_name {
     METRIC_MIX_SECONDS,
     METRIC_DISTANCE,
     METRIC_PERIOD_CV,
+    METRIC_GAP_SECONDS,
 };
 extern const char *const metric_name_names[];
 

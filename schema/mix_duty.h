@@ -142,8 +142,9 @@ struct mix_report {
     bool has_loss; /* of that copy, of samples that are the same for all groups */
     double loss;
     bool has_distance;
-    double distance; /* of the copy for the newest average from that average */
-    bool has_tests;  /* of the newest average, dataset.test.holdout */
+    double distance;    /* of the copy for the newest average from that average */
+    double gap_seconds; /* the longest time between the ends of two steps of its generation */
+    bool has_tests;     /* of the newest average, dataset.test.holdout */
     struct mix_tests tests;
     bool has_lacks;
     int64_t lacks; /* the group whose copy it needs for the average that it computes */

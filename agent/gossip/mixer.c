@@ -452,6 +452,7 @@ void mixer_report(struct mixer *mixer, struct heartbeat *out)
         .has_distance = mixer->distance_xid.counter > 0 &&
                         mix_xid_is(mixer->distance_xid, mixing->newest[MIXING_AVERAGES]),
         .distance = mixer->distance,
+        .gap_seconds = mixer->gap_seconds,
     };
     for (size_t i = 0; i < mixing->record_count && i < MIX_REPORTED_MAX; i++) {
         report->record[report->record_count++] = mixing->record[i];

@@ -57,6 +57,8 @@ void mixer_report(struct mixer *mixer, struct heartbeat *out);
 
 /* ---- the compute thread ---- */
 
+/* A step has ended. */
+void mixer_note_step(struct mixer *mixer, double now_seconds);
 /* Whether something is to be done at the boundary after the step `version`. Cheap. */
 bool mixer_is_due(struct mixer *mixer, int64_t version);
 /* Whether no step is to be made after the step `version` until that changes; config.wake is called

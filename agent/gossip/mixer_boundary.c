@@ -211,6 +211,15 @@ void mixer_close(struct mixer *mixer)
     mixer_tell(mixer, signals);
 }
 
+void mixer_note_step(struct mixer *mixer, double now_seconds)
+{
+    (void)pthread_mutex_lock(&mixer->lock);
+    const double gap = mixer->stepped_seconds > 0 ? now_seconds - mixer->stepped_seconds : 0;
+    mixer->gap_seconds = gap > mixer->gap_seconds ? gap : mixer->gap_seconds;
+    mixer->stepped_seconds = now_seconds;
+    (void)pthread_mutex_unlock(&mixer->lock);
+}
+
 bool mixer_is_logged(struct mixer *mixer)
 {
     (void)pthread_mutex_lock(&mixer->lock);

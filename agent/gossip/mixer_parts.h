@@ -129,6 +129,8 @@ struct mixer {
     struct mix_xid distance_xid; /* counter 0: none */
     double distance;
     double seconds[MIXING_PLACES]; /* that its match took, without waits */
+    double stepped_seconds;        /* when the last step ended; 0: none has */
+    double gap_seconds;            /* the longest between the ends of two steps */
     struct mixer_news told;
 };
 

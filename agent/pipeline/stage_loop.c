@@ -141,6 +141,9 @@ static void report_step(struct stage *stage, const struct work_listener *listene
         const double now = clock_now_seconds();
         work_report(listener, step, METRIC_STEP_SECONDS, now - stage->step_began_seconds);
         stage->step_began_seconds = now;
+        if (stage->work.mixer) {
+            mixer_note_step(stage->work.mixer, now);
+        }
     }
     atomic_store(&stage->step, step);
 }

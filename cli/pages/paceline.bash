@@ -30,7 +30,7 @@ _paceline()
     --without) list=device ;;
     --job) list=job ;;
     --dataset) list=dataset ;;
-    --metric) choice='loss step_seconds test_loss test_accuracy recall least_recall pull_seconds push_seconds segments_pull segments_push mix_seconds distance period_cv' ;;
+    --metric) choice='loss step_seconds test_loss test_accuracy recall least_recall pull_seconds push_seconds segments_pull segments_push mix_seconds distance period_cv gap_seconds' ;;
     esac
     else
     case "$given" in

@@ -332,7 +332,7 @@ complete -c paceline -n '__paceline_in "job incidents"' -l order -x \
     -a 'asc desc' \
     -d 'asc: rising by time, or by name; desc: falling. Default: the API\'s.'
 complete -c paceline -n '__paceline_in "job metrics"' -l metric -x \
-    -a 'loss step_seconds test_loss test_accuracy recall least_recall pull_seconds push_seconds segments_pull segments_push mix_seconds distance period_cv' \
+    -a 'loss step_seconds test_loss test_accuracy recall least_recall pull_seconds push_seconds segments_pull segments_push mix_seconds distance period_cv gap_seconds' \
     -d 'Only this metric. Default: all.'
 complete -c paceline -n '__paceline_in "job metrics"' -l since -x \
     -d 'Only later steps. Default: all.'

@@ -132,6 +132,7 @@ struct core_gossip {
     uint64_t matches, applied, expired, rejected, averages;
     uint64_t records_refused; /* that cannot be of the job */
     double mix_seconds;       /* of all mixes that were applied */
+    double gap_seconds;       /* the longest between two steps of a group that trains */
 };
 struct core_gossip core_gossip_counts(const struct core *core);
 

@@ -1,4 +1,6 @@
 /* What users see of groups that train apart. */
+#include <math.h>
+
 #include "coordinator/core/core.h"
 #include "coordinator/core/gossip_groups.h"
 #include "coordinator/core/gossip_job.h"
@@ -23,6 +25,7 @@ void core_fill_groups(const struct core *core, const char *job_id, struct groups
             view->missed_periods = gossip_missed_periods(gossip, g, core->now_ms);
             view->averages = gossip->phase == GOSSIP_COMPUTES && gossip->averager == g;
             view->mix_seconds = work->watch.mix_seconds;
+            view->gap_seconds = work->watch.gap_seconds;
             view->loss = job->job.progress.loss;
             view->has_loss = job->job.progress.has_loss;
             view->samples_per_second = gossip_measured_speed(parent, job);
@@ -38,7 +41,11 @@ struct core_gossip core_gossip_counts(const struct core *core)
     for (size_t p = 0; p < core->parents.count; p++) {
         const struct parent_slot *parent = slots_parent_at(core, p);
         for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
-            counts.training += parent->mixes.group[g].incarnation > 0;
+            const struct gossip_group_work *work = &parent->mixes.group[g];
+            const bool trains = work->incarnation > 0;
+            counts.training += trains;
+            counts.gap_seconds =
+                trains ? fmax(counts.gap_seconds, work->watch.gap_seconds) : counts.gap_seconds;
         }
     }
     return counts;

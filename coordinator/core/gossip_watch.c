@@ -80,6 +80,10 @@ void gossip_watch_report(struct core *core, struct parent_slot *parent, size_t g
         count_end(core, watch, job, &report->average);
     }
     take_distance(core, parent, group, job, report);
+    if (report->gap_seconds > watch->gap_seconds) {
+        measure(core, &job->job, job->job.progress.step, METRIC_GAP_SECONDS, report->gap_seconds);
+    }
+    watch->gap_seconds = report->gap_seconds; /* less: another generation has begun */
 }
 
 /* ---- matches and averages ---- */

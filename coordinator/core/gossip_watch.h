@@ -15,6 +15,7 @@ struct gossip_watch {
     struct mix_xid distance_of;   /* the average that `distance` is from; counter 0: none */
     double distance;
     double mix_seconds; /* of the newest mix; 0: not known */
+    double gap_seconds; /* the longest between two steps that was reported */
 };
 
 /* Take the report of a group that trains. */

@@ -223,7 +223,8 @@ static void take_metric(struct core *core, struct job_slot *job, const struct me
     case METRIC_SEGMENTS_PUSH:
     case METRIC_MIX_SECONDS:
     case METRIC_DISTANCE:
-    case METRIC_PERIOD_CV: break;
+    case METRIC_PERIOD_CV:
+    case METRIC_GAP_SECONDS: break;
     }
 }
 

@@ -6,6 +6,9 @@ void prometheus_gossip(struct exposition *out, const struct core *core)
     const struct exposition_family singles[] = {
         {"paceline_gossip_groups", "Groups that train apart, now.", EXPOSITION_GAUGE,
          (double)counts.training},
+        {"paceline_gossip_gap_seconds_max",
+         "Longest time between the ends of two steps of a group that trains.", EXPOSITION_GAUGE,
+         counts.gap_seconds},
         {"paceline_gossip_matches_total", "Matches of two groups made.", EXPOSITION_COUNTER,
          (double)counts.matches},
         {"paceline_gossip_mixes_applied_total", "Mixes that groups have applied.",

@@ -507,7 +507,7 @@ class JobMetric(TypedDict):
     name: Literal[
         "loss", "step_seconds", "test_loss", "test_accuracy", "recall", "least_recall",
         "pull_seconds", "push_seconds", "segments_pull", "segments_push", "mix_seconds", "distance",
-        "period_cv",
+        "period_cv", "gap_seconds",
     ]
     value: float
     job: NotRequired[str | None]
@@ -625,7 +625,7 @@ class Metric(TypedDict):
     name: Literal[
         "loss", "step_seconds", "test_loss", "test_accuracy", "recall", "least_recall",
         "pull_seconds", "push_seconds", "segments_pull", "segments_push", "mix_seconds", "distance",
-        "period_cv",
+        "period_cv", "gap_seconds",
     ]
     value: float
 
@@ -1071,6 +1071,7 @@ class MixReport(TypedDict):
     average: MixStatus
     loss: NotRequired[float | None]
     distance: NotRequired[float | None]
+    gap_seconds: NotRequired[float]
     held_out: NotRequired[MixTests | None]
     lacks: NotRequired[int]
     records: NotRequired[list[MixRecord]]
@@ -1725,6 +1726,7 @@ class GroupMixes(TypedDict):
     averages: NotRequired[bool]
     loss: float | None
     distance: float | None
+    gap_seconds: NotRequired[float]
     held_out: NotRequired[GroupTests | None]
 
 

@@ -405,11 +405,12 @@ def test_what_groups_report_is_in_metrics_and_in_the_view():
             report(agent, agent.assignment()["run"], fields={"wants": True})
         runs = [agent.assignment()["run"] for agent in agents]
         xid = runs[0]["mix"]["orders"][0]["xid"]
+        numbers = {"mixes": 1, "distance": 0.125, "gap_seconds": 0.5}
         for agent, run, state in zip(agents, runs, ("applied", "expired")):
             pair = {"xid": xid, "state": state, "seconds": 0.25, "copied": True}
             agent.step = 2
-            report(agent, run, pair, fields={"mixes": 1, "distance": 0.125})
-            report(agent, run, pair, fields={"mixes": 1, "distance": 0.125})
+            report(agent, run, pair, fields=numbers)
+            report(agent, run, pair, fields=numbers)
         seen = gossip_numbers(api)
         must(seen["groups"] == 2 and seen["matches_total"] == 1, f"{seen}")
         must(seen["mixes_applied_total"] == seen["mixes_expired_total"] == 1, f"{seen}")
@@ -419,6 +420,8 @@ def test_what_groups_report_is_in_metrics_and_in_the_view():
         shown = mixed["mixes"]
         must(shown["mix_seconds"] == 0.25 and shown["distance"] == 0.125, f"{mixed}")
         must(shown["steps"] == 2 and shown["mixes"] == 1, f"{mixed}")
+        must(shown["gap_seconds"] == 0.5, f"{mixed}")
+        must(api.number("paceline_gossip_gap_seconds_max") == 0.5, "no gap")
         must(shown["device"] in {agent.id for agent in agents}, f"{mixed}")
         must(shown["samples_per_second"] > 0 and not shown.get("missed_periods"), f"{mixed}")
         path = f"/v1/jobs/{mixed['part']['job']}/metrics?name=mix_seconds"

@@ -31,6 +31,7 @@ COMMITS_KILLED = 40
 KEEP_FREE = ("--min-free", 4 << 20)
 SUCCESSOR_SECONDS = 2  # after the lease
 GAP_STEPS, GAP_SECONDS = 3, 0.2  # between two steps of a group that goes on
+UNTESTED = {"train": "fashion-train"}  # an evaluation of an average is a gap, too
 
 
 def training(fleet, groups=GROUPS, averages=1, **fields):
@@ -68,13 +69,16 @@ def parts_of(fleet, job):
 
 
 def check_no_gaps(fleet, parts):
-    """Of the jobs of groups that nothing happened to."""
+    """Of the jobs of groups that nothing happened to: their agents measured the longest time from
+    the end of a step to that of the next.
+    """
     for part in parts:
-        seconds = fleet.metric({"id": part}, "step_seconds")
-        usual, worst = statistics.median(seconds.values()), max(seconds, key=seconds.get)
+        usual = statistics.median(fleet.metric({"id": part}, "step_seconds").values())
+        gaps = fleet.metric({"id": part}, "gap_seconds")
+        step, gap = max(gaps.items(), key=lambda item: item[1])
         must(
-            seconds[worst] <= GAP_STEPS * usual + GAP_SECONDS,
-            f"{part}: step {worst} came after {seconds[worst]:.3f} s, others after {usual:.3f} s",
+            gap <= GAP_STEPS * usual + GAP_SECONDS,
+            f"{part}: {gap:.3f} s without a step before step {step}, usually {usual:.3f} s",
         )
 
 
@@ -101,7 +105,7 @@ def losses_of(fleet, job):
 
 def test_a_lost_device_leaves_no_gap_in_the_training_of_the_others():
     with gossip_fleet(GROUPS + 1, lease_ms=LEASE_MS) as fleet:
-        job, spec = training(fleet)
+        job, spec = training(fleet, dataset=UNTESTED)
         parts, lost = parts_of(fleet, job), group_views(fleet, job)[0]["mixes"]["device"]
         killed = time.monotonic()
         kill_groups(fleet, job, [0])
@@ -162,7 +166,7 @@ def test_groups_of_which_all_devices_were_lost_begin_with_the_newest_average():
 
 def test_a_device_that_was_frozen_for_longer_than_its_lease():
     with gossip_fleet(GROUPS + 1, lease_ms=LEASE_MS) as fleet:
-        job, spec = training(fleet)
+        job, spec = training(fleet, dataset=UNTESTED)
         parts = parts_of(fleet, job)
         frozen = agent_of_group(fleet, group_views(fleet, job)[1])
         frozen.signal(signal.SIGSTOP)
@@ -174,7 +178,7 @@ def test_a_device_that_was_frozen_for_longer_than_its_lease():
 
 def test_groups_train_on_while_the_coordinator_is_away_for_a_minute():
     with gossip_fleet(lease_ms=LEASE_MS) as fleet:
-        job, spec = training(fleet, epochs=EPOCHS_OF_A_MINUTE)
+        job, spec = training(fleet, epochs=EPOCHS_OF_A_MINUTE, dataset=UNTESTED)
         parts = parts_of(fleet, job)
         fleet.coordinator.kill()
         time.sleep(60)
