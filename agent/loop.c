@@ -100,7 +100,6 @@ static void tell_offers(void *arg)
 /* Free all; the computation must have ended. */
 static void free_loop(struct loop *loop)
 {
-    offers_unwatch(loop->device.offers);
     http_multi_free(&loop->multi);
     control_free(&loop->control);
     parking_free(&loop->device.parking);
@@ -170,7 +169,10 @@ static int open_all(struct loop *loop, const struct config *config, const struct
     find_address(loop, config);
     loop->device.room_fd = peer_server_room_fd(loop->peers);
     rc = open_control(loop, config, identity, err);
-    return rc ? rc : offers_watch(loop->device.offers, tell_offers, loop, err);
+    if (rc == 0) {
+        offers_watch(loop->device.offers, tell_offers, loop);
+    }
+    return rc;
 }
 
 int loop_open(const struct config *config, const struct identity *identity,
@@ -311,6 +313,9 @@ bool loop_close(struct loop **loop)
             http_multi_poll(closing->multi, NULL, 0, ENDING_TURN_MS, &err) != 0) {
             return false;
         }
+    }
+    if (!offers_unwatch(closing->device.offers)) {
+        return false;
     }
     free_loop(closing);
     *loop = NULL;

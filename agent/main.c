@@ -23,6 +23,8 @@
 #include "base/stop_signals.h"
 #include "base/user.h"
 
+#define OFFERS_PATIENCE_MS 30000
+
 static int open_offers(const struct config *config, int leave_fd, struct offers **out,
                        struct err *err)
 {
@@ -31,7 +33,8 @@ static int open_offers(const struct config *config, int leave_fd, struct offers 
                                          .data = &config->data_list,
                                          .reading = config->data_reading,
                                          .cancel_fd = leave_fd,
-                                         .look_ms = config->data_seconds * 1000};
+                                         .look_ms = config->data_seconds * 1000,
+                                         .patience_ms = OFFERS_PATIENCE_MS};
     int rc = config_path(config, "data", directory, err);
     return rc ? rc : offers_open(&offers, out, err);
 }
@@ -64,7 +67,8 @@ static int run(const struct config *config, const struct identity *identity, int
     }
     rc = loop_run(loop, leave_fd, err);
     if (!loop_close(&loop)) {
-        /* A step of the arithmetic is still in progress. Nothing on disk depends on its end. */
+        /* A step of the arithmetic is still in progress, or a file system does not answer. Nothing
+         * on disk depends on their end. */
         if (rc != 0) {
             log_error("exit", "error=%s", log_quote(err->text).text);
         }

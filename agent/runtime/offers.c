@@ -11,41 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/runtime/offer_file.h"
+#include "agent/runtime/offers_parts.h"
 #include "agent/runtime/thread.h"
 #include "base/file.h"
 #include "base/log.h"
 
-/* A data set of the options. */
-struct item {
-    struct offer_source source;
-    char name[NAME_SIZE];
-    /* Under the lock. */
-    struct offer offer;
-    bool offered;
-    /* Of the thread that looks; before it is there, of the owner. */
-    struct offer_note note;   /* of the newest samples that were read, offered or not */
-    bool noted;               /* there is one */
-    char seen[SHA256_SIZE];   /* the stamp of the sources at the last look */
-    char failed[SHA256_SIZE]; /* that could not be read, and cannot unless they change */
-    bool silent;              /* that they cannot be found was logged */
-};
-
-struct offers {
-    char directory[PATH_MAX];
-    char *reading;
-    int cancel_fd;
-    int64_t look_ms;
-    struct item item[OFFERS_MAX];
-    size_t count;
-    pthread_t thread;
-    bool has_lock, has_wake, watches;
-    pthread_mutex_t lock; /* what is offered, and NAME.data, which has it; and `stops` */
-    pthread_cond_t wake;
-    bool stops;
-    void (*changed)(void *arg);
-    void *changed_arg;
-};
+#define STEP_MS 100 /* between two looks at cancel_fd and at the progress */
+#define END_MS 1000
 
 /* ---- the options ---- */
 
@@ -98,195 +70,44 @@ static bool stops(struct offers *offers)
 static int go_on(void *arg, struct err *err)
 {
     struct offers *offers = arg;
-    struct pollfd fd = {.fd = offers->cancel_fd, .events = POLLIN};
-    return (fd.fd >= 0 && poll(&fd, 1, 0) == 1) || stops(offers)
-               ? err_set(err, ERR_CANCELLED, "the agent ends")
-               : 0;
+    (void)pthread_mutex_lock(&offers->lock);
+    offers->progress++;
+    const bool ends = offers->stops;
+    (void)pthread_mutex_unlock(&offers->lock);
+    return ends ? err_set(err, ERR_CANCELLED, "the agent ends") : 0;
 }
 
-/* Offer what NAME.data has. Under the lock, if the thread is there. */
-static void offer(struct item *item, const struct offer_note *note)
-{
-    const struct offer *made = &note->offer;
-    item->note = *note;
-    item->noted = item->offered = true;
-    item->offer = *made;
-    log_info("data_offered",
-             "data=%s samples=%" PRId64 " classes=%" PRId64 " sha256=%.12s extends=%" PRId64,
-             made->name, made->samples, made->classes, made->sha256,
-             made->part_count > 0 ? made->part[made->part_count - 1].samples : 0);
-}
-
-/* In one step: NAME.data is at any time what is offered. */
-static int publish(struct offers *offers, struct item *item, const struct offer_note *made,
-                   struct err *err)
+/* The item that is to blame if nothing goes on. */
+static void note_item(struct offers *offers, size_t index)
 {
     (void)pthread_mutex_lock(&offers->lock);
-    const int rc = offer_file_publish(&item->source, err);
+    offers->at = index;
+    offers->progress++;
+    (void)pthread_mutex_unlock(&offers->lock);
+}
+
+static void open_items(struct offers *offers)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < offers->count; i++) {
+        struct offers_item *item = &offers->item[i];
+        struct err why = {0};
+        note_item(offers, i);
+        rc = offers_open_item(offers, item, &why);
+        if (rc == ERR_CANCELLED) {
+            offers->open_err = why;
+        } else if (rc != 0) {
+            offers_log_fault(item, &why);
+            rc = 0;
+        }
+    }
     if (rc == 0) {
-        offer(item, made);
+        offers_remove_others(offers);
     }
-    (void)pthread_mutex_unlock(&offers->lock);
-    return rc;
-}
-
-/* The same samples once more when the disk has room, or answers: the sources need not change. */
-static bool may_pass(int rc)
-{
-    return rc == ERR_FULL || rc == ERR_IO || rc == ERR_MEMORY;
-}
-
-/* What was offered stays. Return whether that was said of it before. */
-static bool keep_stale(struct offers *offers, struct item *item, bool stale)
-{
-    (void)pthread_mutex_lock(&offers->lock);
-    const bool was = item->offer.stale;
-    item->offer.stale = item->offered && stale;
-    const bool is = item->offer.stale;
-    (void)pthread_mutex_unlock(&offers->lock);
-    return was == is;
-}
-
-static void log_fault(const struct item *item, const struct err *why)
-{
-    if (item->offered) {
-        log_error("data_not_read", "data=%s samples=%" PRId64 " action=%s error=%s", item->name,
-                  item->offer.samples, "offers_the_earlier_ones", log_quote(why->text).text);
-    } else {
-        log_error("data_not_offered", "data=%s error=%s", item->name, log_quote(why->text).text);
-    }
-}
-
-/* ---- at the start ---- */
-
-static void note_failure(struct item *item, int rc, const char stamp[SHA256_SIZE])
-{
-    memset(item->failed, 0, sizeof(item->failed));
-    if (!may_pass(rc)) {
-        memcpy(item->failed, stamp, sizeof(item->failed));
-    }
-}
-
-/* What an earlier life offered, if it is there, until newer data are read. Not of sources that are
- * gone: who removes them wants no use of them. */
-static int open_one(struct offers *offers, struct item *item, struct err *err)
-{
-    struct offer_note note = {0}, made = {0};
-    item->noted = offer_file_note(&item->source, &item->note);
-    int rc = offer_file_stamp(&item->source, item->seen, err);
-    if (rc != 0) {
-        return rc;
-    }
-    note = item->note;
-    const bool kept = item->noted && offer_file_recover(&item->source, &note);
-    if (kept && strcmp(item->seen, note.stamp) == 0) {
-        offer(item, &note);
-        return 0;
-    }
-    rc = offer_file_make(&item->source, item->seen, item->noted ? &note : NULL, &made, err);
-    rc = rc ? rc : publish(offers, item, &made, err);
-    if (rc == 0 || rc == ERR_CANCELLED) {
-        return rc;
-    }
-    note_failure(item, rc, item->seen);
-    if (kept && note.settings[0] != '\0') {
-        offer(item, &note);
-        (void)keep_stale(offers, item, true);
-    }
-    return rc;
-}
-
-/* ---- files that are not needed any more ---- */
-
-/* The note and the order of the files have no samples. They stay as long as the data set is named:
- * its sources may be back later, and samples may have been appended. */
-static bool is_needed(const struct offers *offers, const char *file)
-{
-    for (size_t i = 0; i < offers->count; i++) {
-        const struct item *item = &offers->item[i];
-        const size_t length = strlen(item->name);
-        if (strncmp(file, item->name, length) == 0 &&
-            ((item->offered && strcmp(file + length, ".data") == 0) ||
-             strcmp(file + length, ".note") == 0 || strcmp(file + length, ".files") == 0)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A device keeps no copy of samples that it does not offer any more. */
-static void remove_others(const struct offers *offers)
-{
-    DIR *directory = opendir(offers->directory);
-    if (!directory) {
-        return;
-    }
-    for (const struct dirent *entry = readdir(directory); entry; entry = readdir(directory)) {
-        if (entry->d_name[0] != '.' && !is_needed(offers, entry->d_name) &&
-            unlinkat(dirfd(directory), entry->d_name, 0) != 0) {
-            log_warn("data_not_removed", "file=%s error=%s", log_quote(entry->d_name).text,
-                     log_quote(strerror(errno)).text);
-        }
-    }
-    (void)closedir(directory);
+    offers->open_rc = rc; /* read after `opened` */
 }
 
 /* ---- looks ---- */
-
-/* The sources have changed, and are quiet. Return whether to tell. */
-static bool read_again(struct offers *offers, struct item *item, const char stamp[SHA256_SIZE])
-{
-    const struct offer_note before = item->note;
-    struct offer_note made = {0};
-    struct err err = {0};
-    int rc = offer_file_make(&item->source, stamp, item->noted ? &before : NULL, &made, &err);
-    const bool same = rc == 0 && item->offered && !item->offer.stale &&
-                      strcmp(made.offer.sha256, item->offer.sha256) == 0;
-    rc = rc ? rc : publish(offers, item, &made, &err);
-    if (rc == ERR_CANCELLED) {
-        return false;
-    }
-    if (rc == 0) {
-        item->failed[0] = '\0';
-        return !same;
-    }
-    const bool known = keep_stale(offers, item, true);
-    if (!known || !may_pass(rc)) {
-        log_fault(item, &err);
-    }
-    note_failure(item, rc, stamp);
-    return !known;
-}
-
-/* Return whether something else is offered. */
-static bool look_at(struct offers *offers, struct item *item)
-{
-    char stamp[SHA256_SIZE] = "";
-    struct err err = {0};
-    const int rc = offer_file_stamp(&item->source, stamp, &err);
-    if (rc == ERR_CANCELLED) {
-        return false;
-    }
-    if (rc != 0) { /* they are gone, or being replaced */
-        item->seen[0] = '\0';
-        const bool known = keep_stale(offers, item, true);
-        if (!known || (!item->offered && !item->silent)) {
-            log_fault(item, &err);
-        }
-        item->silent = true;
-        return !known;
-    }
-    item->silent = false;
-    if (item->offered && strcmp(stamp, item->note.stamp) == 0) {
-        memcpy(item->seen, stamp, sizeof(item->seen));
-        return !keep_stale(offers, item, false);
-    }
-    if (strcmp(stamp, item->seen) != 0) { /* they may still be changing */
-        memcpy(item->seen, stamp, sizeof(item->seen));
-        return false;
-    }
-    return strcmp(stamp, item->failed) != 0 && read_again(offers, item, stamp);
-}
 
 /* Return whether to look again. */
 static bool wait_for_look(struct offers *offers)
@@ -301,47 +122,92 @@ static bool wait_for_look(struct offers *offers)
     return looks;
 }
 
-static void *watch(void *arg)
+static void look_at_all(struct offers *offers)
+{
+    bool changed = false;
+    for (size_t i = 0; i < offers->count && !stops(offers); i++) {
+        note_item(offers, i);
+        changed = offers_look_at(offers, &offers->item[i]) || changed;
+    }
+    if (changed) {
+        offers->changed(offers->changed_arg);
+    }
+}
+
+/* Return whether to look; *late: something was offered that offers_open did not wait for. */
+static bool wait_for_watch(struct offers *offers, bool *late)
+{
+    (void)pthread_mutex_lock(&offers->lock);
+    offers->opened = true;
+    (void)pthread_cond_broadcast(&offers->wake);
+    while (!offers->stops && !offers->changed) {
+        (void)pthread_cond_wait(&offers->wake, &offers->lock);
+    }
+    *late = offers->late;
+    const bool looks = !offers->stops;
+    (void)pthread_mutex_unlock(&offers->lock);
+    return looks;
+}
+
+static void *run(void *arg)
 {
     struct offers *offers = arg;
+    bool late = false;
     thread_set_name("data");
+    open_items(offers);
     thread_be_nice();
-    while (wait_for_look(offers)) {
-        bool changed = false;
-        for (size_t i = 0; i < offers->count && !stops(offers); i++) {
-            changed = look_at(offers, &offers->item[i]) || changed;
-        }
-        if (changed) {
+    if (wait_for_watch(offers, &late)) {
+        if (late) {
             offers->changed(offers->changed_arg);
         }
+        while (wait_for_look(offers)) {
+            look_at_all(offers);
+        }
     }
+    (void)pthread_mutex_lock(&offers->lock);
+    offers->ended = true;
+    (void)pthread_cond_broadcast(&offers->wake);
+    (void)pthread_mutex_unlock(&offers->lock);
     return NULL;
 }
 
-int offers_watch(struct offers *offers, void (*changed)(void *arg), void *arg, struct err *err)
+void offers_watch(struct offers *offers, void (*changed)(void *arg), void *arg)
 {
-    if (!offers || offers->count == 0) {
-        return 0;
+    if (offers && offers->has_thread) {
+        (void)pthread_mutex_lock(&offers->lock);
+        offers->changed = changed;
+        offers->changed_arg = arg;
+        (void)pthread_cond_broadcast(&offers->wake);
+        (void)pthread_mutex_unlock(&offers->lock);
     }
-    offers->cancel_fd = -1; /* the loop reads it from now on */
-    offers->changed = changed;
-    offers->changed_arg = arg;
-    const int rc = thread_start(&offers->thread, watch, offers, err);
-    offers->watches = rc == 0;
-    return rc;
 }
 
-void offers_unwatch(struct offers *offers)
+/* Under the lock: the file system does not answer. */
+static void log_hang(const struct offers *offers)
 {
-    if (!offers || !offers->watches) {
-        return;
+    log_error("data_hangs", "data=%s silent_ms=%" PRId64, offers->item[offers->at].name,
+              offers->patience_ms);
+}
+
+bool offers_unwatch(struct offers *offers)
+{
+    if (!offers || !offers->has_thread) {
+        return true;
     }
+    int rc = 0;
     (void)pthread_mutex_lock(&offers->lock);
     offers->stops = true;
-    (void)pthread_cond_signal(&offers->wake);
+    (void)pthread_cond_broadcast(&offers->wake);
+    while (!offers->ended && rc != ETIMEDOUT) {
+        rc = thread_condition_wait(&offers->wake, &offers->lock, (int64_t)END_MS * 1000000);
+    }
+    const bool ended = offers->ended;
     (void)pthread_mutex_unlock(&offers->lock);
-    (void)pthread_join(offers->thread, NULL);
-    offers->watches = false;
+    if (ended) {
+        (void)pthread_join(offers->thread, NULL);
+        offers->has_thread = false;
+    }
+    return ended;
 }
 
 /* ---- life ---- */
@@ -350,6 +216,7 @@ static int fill(struct offers *offers, const struct offers_config *config, struc
 {
     offers->cancel_fd = config->cancel_fd;
     offers->look_ms = config->look_ms;
+    offers->patience_ms = config->patience_ms;
     offers->reading = strdup(config->reading);
     offers->has_lock = pthread_mutex_init(&offers->lock, NULL) == 0;
     if (!offers->reading || !offers->has_lock) {
@@ -361,7 +228,7 @@ static int fill(struct offers *offers, const struct offers_config *config, struc
         return err_set(err, ERR_LIMIT, "--state-dir is too long");
     }
     for (size_t i = 0; rc == 0 && i < config->data->count; i++) {
-        struct item *item = &offers->item[offers->count++];
+        struct offers_item *item = &offers->item[offers->count++];
         const size_t length = name_length(config->data->item[i]);
         (void)snprintf(item->name, sizeof(item->name), "%.*s", (int)length, config->data->item[i]);
         item->source = (struct offer_source){.directory = offers->directory,
@@ -374,6 +241,35 @@ static int fill(struct offers *offers, const struct offers_config *config, struc
     return rc;
 }
 
+/* Until all items are open, or the thread has made no progress for the time of patience: then it
+ * hangs in a call of the file system, and the agent begins without the rest. */
+static int wait_for_items(struct offers *offers, struct err *err)
+{
+    struct pollfd fd = {.fd = offers->cancel_fd, .events = POLLIN};
+    uint64_t seen = 0;
+    int64_t silent_ms = 0;
+    (void)pthread_mutex_lock(&offers->lock);
+    while (!offers->opened && silent_ms < (offers->stops ? END_MS : offers->patience_ms)) {
+        if (fd.fd >= 0 && poll(&fd, 1, 0) == 1) {
+            offers->stops = true;
+        }
+        (void)thread_condition_wait(&offers->wake, &offers->lock, (int64_t)STEP_MS * 1000000);
+        silent_ms = offers->progress == seen ? silent_ms + STEP_MS : 0;
+        seen = offers->progress;
+    }
+    offers->late = !offers->opened;
+    const bool ends = offers->late && offers->stops;
+    if (offers->late) {
+        log_hang(offers);
+    }
+    const int rc = offers->late ? 0 : offers->open_rc;
+    (void)pthread_mutex_unlock(&offers->lock);
+    if (rc != 0) {
+        *err = offers->open_err;
+    }
+    return ends ? err_set(err, ERR_CANCELLED, "the agent ends") : rc;
+}
+
 int offers_open(const struct offers_config *config, struct offers **out, struct err *err)
 {
     struct offers *offers AUTO(offers_free) = calloc(1, sizeof(*offers));
@@ -381,20 +277,13 @@ int offers_open(const struct offers_config *config, struct offers **out, struct 
         return err_set(err, ERR_MEMORY, "offered data sets");
     }
     int rc = fill(offers, config, err);
-    rc = rc || offers->count == 0 ? rc : file_make_directory(offers->directory, 0700, err);
-    for (size_t i = 0; rc == 0 && i < offers->count; i++) {
-        struct item *item = &offers->item[i];
-        struct err why = {0};
-        rc = open_one(offers, item, &why);
-        if (rc == ERR_CANCELLED) {
-            *err = why;
-        } else if (rc != 0) {
-            log_fault(item, &why);
-            rc = 0;
-        }
+    if (rc == 0 && offers->count > 0) {
+        rc = file_make_directory(offers->directory, 0700, err);
+        rc = rc ? rc : thread_start(&offers->thread, run, offers, err);
+        offers->has_thread = rc == 0;
+        rc = rc ? rc : wait_for_items(offers, err);
     }
     if (rc == 0) {
-        remove_others(offers);
         *out = offers;
         offers = NULL;
     }
@@ -403,16 +292,17 @@ int offers_open(const struct offers_config *config, struct offers **out, struct 
 
 void offers_free(struct offers **offers)
 {
-    if (*offers) {
-        offers_unwatch(*offers);
-        if ((*offers)->has_wake) {
-            (void)pthread_cond_destroy(&(*offers)->wake);
-        }
-        if ((*offers)->has_lock) {
-            (void)pthread_mutex_destroy(&(*offers)->lock);
-        }
-        free((*offers)->reading);
+    if (!*offers || !offers_unwatch(*offers)) {
+        *offers = NULL; /* the thread hangs, and has it as long as the process lives */
+        return;
     }
+    if ((*offers)->has_wake) {
+        (void)pthread_cond_destroy(&(*offers)->wake);
+    }
+    if ((*offers)->has_lock) {
+        (void)pthread_mutex_destroy(&(*offers)->lock);
+    }
+    free((*offers)->reading);
     free(*offers);
     *offers = NULL;
 }
@@ -441,7 +331,7 @@ static int open_file(struct offers *offers, const char *name, const char *sha256
     int fd = -1;
     (void)pthread_mutex_lock(&offers->lock);
     for (size_t i = 0; fd < 0 && i < offers->count; i++) {
-        const struct item *item = &offers->item[i];
+        const struct offers_item *item = &offers->item[i];
         char path[PATH_MAX];
         struct err err = {0};
         if (!item->offered || strcmp(item->name, name) != 0 || !offer_has(&item->offer, sha256)) {

@@ -1,6 +1,3 @@
-#include "agent/runtime/offers.h"
-
-#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,60 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "net/hash.h"
-#include "tests/support/test.h"
-
-enum { SIDE = 4, IMAGE_BYTES = SIDE * SIDE };
-
-/* A directory "DIR/name" with an IDX pair of `count` images of 3 classes. */
-static void put_images(const char *directory, const char *name, unsigned char count)
-{
-    unsigned char images[16 + 255 * IMAGE_BYTES] = {0, 0, 8, 3,    0, 0, 0, count,
-                                                    0, 0, 0, SIDE, 0, 0, 0, SIDE};
-    unsigned char labels[8 + 255] = {0, 0, 8, 1, 0, 0, 0, count};
-    struct test_path path = test_path_in(directory, name);
-    struct err err = {0};
-    for (size_t i = 0; i < count; i++) {
-        memset(images + 16 + i * IMAGE_BYTES, (int)i, IMAGE_BYTES);
-        labels[8 + i] = (unsigned char)(i % 3);
-    }
-    assert_ok(file_make_directory(path.text, 0755, &err), &err);
-    const struct test_path first = test_path_in(path.text, "images");
-    const struct test_path second = test_path_in(path.text, "labels");
-    assert_ok(file_write_atomic(first.text, images, 16 + (size_t)count * IMAGE_BYTES, 0600, &err),
-              &err);
-    assert_ok(file_write_atomic(second.text, labels, 8 + (size_t)count, 0600, &err), &err);
-}
-
-struct opening {
-    struct test_path kept;
-    char text[OFFERS_MAX][TEST_PATH_MAX + 64];
-    struct conf_list list;
-    struct offers *offers;
-    struct offer offer[OFFERS_MAX];
-    int64_t look_ms;
-};
-
-static void add(struct opening *opening, const char *name, const char *directory, const char *path)
-{
-    char *item = opening->text[opening->list.count];
-    (void)snprintf(item, sizeof(opening->text[0]), "%s=%s/%s", name, directory, path);
-    opening->list.item[opening->list.count++] = item;
-}
-
-static size_t open_all(struct opening *opening, const char *directory)
-{
-    struct err err = {0};
-    opening->kept = test_path_in(directory, "kept");
-    const struct offers_config config = {.directory = opening->kept.text,
-                                         .data = &opening->list,
-                                         .reading = "",
-                                         .cancel_fd = -1,
-                                         .look_ms = opening->look_ms};
-    offers_free(&opening->offers);
-    assert_ok(offers_check(&opening->list, "", &err), &err);
-    assert_ok(offers_open(&config, &opening->offers, &err), &err);
-    return offers_list(opening->offers, opening->offer);
-}
+#include "tests/unit/agent_runtime/offered.h"
 
 static void a_directory_is_converted_once_and_described(void **state)
 {
@@ -379,69 +323,6 @@ static void a_crash_before_new_data_are_in_their_place_loses_nothing(void **stat
     offers_free(&opening.offers);
 }
 
-/* Counts the calls of offers_watch. */
-static void count_call(void *arg)
-{
-    sem_post(arg);
-}
-
-static void a_thread_finds_what_was_appended(void **state)
-{
-    const char *directory = *state;
-    struct opening opening = {.offers = NULL, .look_ms = 20};
-    struct err err = {0};
-    sem_t calls;
-    assert_int_equal(sem_init(&calls, 0, 0), 0);
-    put_images(directory, "photos", 10);
-    add(&opening, "cats", directory, "photos");
-    assert_int_equal(open_all(&opening, directory), 1);
-    assert_ok(offers_watch(opening.offers, count_call, &calls, &err), &err);
-    put_images(directory, "photos", 12);
-    do {
-        assert_int_equal(sem_wait(&calls), 0); /* it may look between the two files */
-        assert_int_equal(offers_list(opening.offers, opening.offer), 1);
-    } while (opening.offer[0].stale || opening.offer[0].samples == 10);
-    assert_int_equal(opening.offer[0].samples, 12);
-    assert_int_equal(opening.offer[0].part_count, 1);
-    const struct test_path photos = test_path_in(directory, "photos");
-    const struct test_path images = test_path_in(photos.text, "images");
-    assert_int_equal(unlink(images.text), 0);
-    assert_int_equal(sem_wait(&calls), 0);
-    assert_int_equal(offers_list(opening.offers, opening.offer), 1);
-    assert_true(opening.offer[0].stale);
-    assert_int_equal(opening.offer[0].samples, 12);
-    offers_unwatch(opening.offers);
-    offers_free(&opening.offers);
-    assert_int_equal(sem_destroy(&calls), 0);
-}
-
-static void a_disk_that_fails_is_tried_again(void **state)
-{
-    const char *directory = *state;
-    struct opening opening = {.offers = NULL, .look_ms = 20};
-    struct err err = {0};
-    sem_t calls;
-    assert_int_equal(sem_init(&calls, 0, 0), 0);
-    put_images(directory, "photos", 10);
-    add(&opening, "cats", directory, "photos");
-    assert_int_equal(open_all(&opening, directory), 1);
-    const struct test_path blocked = test_path_in(opening.kept.text, "cats.new");
-    assert_int_equal(mkdir(blocked.text, 0700), 0);
-    put_images(directory, "photos", 12);
-    assert_ok(offers_watch(opening.offers, count_call, &calls, &err), &err);
-    assert_int_equal(sem_wait(&calls), 0);
-    assert_int_equal(offers_list(opening.offers, opening.offer), 1);
-    assert_true(opening.offer[0].stale);
-    assert_int_equal(opening.offer[0].samples, 10);
-    assert_int_equal(rmdir(blocked.text), 0); /* the sources do not change */
-    assert_int_equal(sem_wait(&calls), 0);
-    assert_int_equal(offers_list(opening.offers, opening.offer), 1);
-    assert_false(opening.offer[0].stale);
-    assert_int_equal(opening.offer[0].samples, 12);
-    offers_free(&opening.offers);
-    assert_int_equal(sem_destroy(&calls), 0);
-}
-
 static void options_that_name_no_data_are_refused(void **state)
 {
     (void)state;
@@ -476,8 +357,6 @@ int main(void)
         test_with_directory(sources_that_come_back_are_read_in_the_order_of_before),
         test_with_directory(data_that_cannot_be_read_any_more_stay_as_they_were),
         test_with_directory(a_crash_before_new_data_are_in_their_place_loses_nothing),
-        test_with_directory(a_thread_finds_what_was_appended),
-        test_with_directory(a_disk_that_fails_is_tried_again),
         cmocka_unit_test(options_that_name_no_data_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
