@@ -4,7 +4,20 @@
 
 import functools
 
-from alloc_table import AGENTS, LIBRARY, PIPELINE, SERVERS, STEPS, measure, start_counted_agents
+from alloc_table import (
+    AGENTS,
+    LIBRARY,
+    PIPELINE,
+    SERVERS,
+    STEPS,
+    counts_of,
+    difference,
+    measure,
+    start_counted_agents,
+    thread_names,
+    wait_until_free,
+)
+from gossip import gossip_fleet, gossip_job, mixes_of, of_kind
 from paceline import fashion_fleet, must
 from runner import Skip, run
 
@@ -64,6 +77,48 @@ def test_the_libraries_allocate_a_constant_number_per_message():
                 abs(fewer - more) <= LIBRARY_TOLERANCE,
                 f"{agent.device}, thread {thread}: not constant",
             )
+
+
+MIX_STEPS = (1200, 2400, 4800)  # of all groups together
+HEADERS_PER_MIX = 4  # of the JSON before a copy, in threads that do not train
+MIX_THREADS = ("compute", "mix", "average", "peer")
+
+
+def count_mixes(fleet, steps):
+    """Run a job. (its mixes, what each agent has allocated)"""
+    before = counts_of(fleet)
+    options = {"average_every": 2}
+    job = fleet.submit(gossip_job(AGENTS, options, steps=steps, epochs=100))
+    fleet.wait_until(
+        job,
+        lambda _: all(thread_names(agent).issuperset(MIX_THREADS) for agent in fleet.agents),
+        f"threads {MIX_THREADS}",
+    )
+    fleet.wait(job, "succeeded")
+    wait_until_free(fleet)
+    records = mixes_of(fleet, job)
+    moves = len(of_kind(records, "pair")) + len(of_kind(records, "adopt"))
+    return moves, [difference(*pair) for pair in zip(counts_of(fleet), before)]
+
+
+def test_mixes_allocate_nothing_between_steps_and_little_for_headers():
+    if not LIBRARY.exists():
+        raise Skip(f"{LIBRARY.name} is not built: a sanitizer replaces malloc")
+    with gossip_fleet(0) as fleet:
+        start_counted_agents(fleet, AGENTS)
+        count_mixes(fleet, MIX_STEPS[0])  # fetches the data
+        few, first = count_mixes(fleet, MIX_STEPS[1])
+        many, second = count_mixes(fleet, MIX_STEPS[2])
+        must(many >= few + 10, f"{few} mixes, then {many}")
+        for thread in MIX_THREADS:
+            ours = [
+                sum(agent.get(thread, {"ours": 0})["ours"] for agent in run)
+                for run in (first, second)
+            ]
+            per_mix = (ours[1] - ours[0]) / (many - few)
+            print(f"thread {thread}: {ours[0]} for {few} mixes, {ours[1]} for {many}", flush=True)
+            most = 0 if thread == "compute" else HEADERS_PER_MIX
+            must(per_mix <= most, f"thread {thread}: {per_mix:.2f} allocations a mix ({ours})")
 
 
 if __name__ == "__main__":
