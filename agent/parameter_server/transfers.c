@@ -389,11 +389,13 @@ static struct list scaled(const double *values, size_t count, double scale)
     return list;
 }
 
+/* Of the pull, or of the push of the first block. */
 static struct list ends(const struct transfers *transfers, bool pull)
 {
+    const size_t *choice = pull ? transfers->pull_end : transfers->push_end;
     struct list list = {0};
     for (size_t i = 0, end = 0; end < transfers->config.layers; i++) {
-        end = transfers->end[pull][i];
+        end = choice[i];
         add(&list, (double)end);
     }
     return list;
