@@ -10,18 +10,27 @@ const char *const job_strategy_names[] = {
     NULL,
 };
 
+static const struct {
+    bool has_parts, has_slices;
+    enum reduction reduction;
+} of[] = {
+    [STRATEGY_PIPELINE] = {.reduction = REDUCTION_IN_PLACE},
+    [STRATEGY_SUBMODEL] = {true, true, REDUCTION_IN_PLACE},
+    [STRATEGY_PARAMETER_SERVER] = {.reduction = REDUCTION_TREE},
+    [STRATEGY_GOSSIP] = {.has_parts = true, .reduction = REDUCTION_IN_PLACE},
+};
+
 bool strategy_has_parts(int strategy)
 {
-    return strategy == STRATEGY_SUBMODEL || strategy == STRATEGY_GOSSIP;
+    return of[strategy].has_parts;
+}
+
+bool strategy_has_slices(int strategy)
+{
+    return of[strategy].has_slices;
 }
 
 enum reduction strategy_reduction(int strategy)
 {
-    static const enum reduction of[] = {
-        [STRATEGY_PIPELINE] = REDUCTION_IN_PLACE,
-        [STRATEGY_SUBMODEL] = REDUCTION_IN_PLACE,
-        [STRATEGY_PARAMETER_SERVER] = REDUCTION_TREE,
-        [STRATEGY_GOSSIP] = REDUCTION_IN_PLACE,
-    };
-    return of[strategy];
+    return of[strategy].reduction;
 }

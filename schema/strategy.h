@@ -15,6 +15,8 @@ enum job_strategy {
 extern const char *const job_strategy_names[];
 /* Return whether a job consists of parts that are jobs of their own. */
 bool strategy_has_parts(int strategy);
+/* Return whether these parts train slices of the model, which is divided before they begin. */
+bool strategy_has_slices(int strategy);
 /* Return the order in which a job adds the gradients of a step's micro-batches, on one device as on
  * many. strategy: enum job_strategy. */
 enum reduction strategy_reduction(int strategy);

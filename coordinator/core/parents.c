@@ -12,15 +12,23 @@
 #include "coordinator/core/submodel.h"
 #include "coordinator/core/submodel_requests.h"
 
+/* The strategies that have parts. */
+static const struct {
+    const struct parent_row *row;
+    void (*on_submit)(struct core *core, const struct event *event);
+} strategies[] = {
+    [STRATEGY_SUBMODEL] = {&submodel_row, submodel_on_submit},
+    [STRATEGY_GOSSIP] = {&gossip_row, gossip_on_submit},
+};
+
 static const struct parent_row *row_of(const struct parent_slot *parent)
 {
-    return parent->job.spec.strategy == STRATEGY_GOSSIP ? &gossip_row : &submodel_row;
+    return strategies[parent->job.spec.strategy].row;
 }
 
 void parents_on_submit(struct core *core, const struct event *event)
 {
-    const bool mixes = event->job_submit.spec->strategy == STRATEGY_GOSSIP;
-    (mixes ? gossip_on_submit : submodel_on_submit)(core, event);
+    strategies[event->job_submit.spec->strategy].on_submit(core, event);
 }
 
 /* ---- verbs ---- */

@@ -435,9 +435,9 @@ static void serve(struct asked **place, struct http_exchange *exchange)
         return;
     }
     const int strategy = asked->posted.spec.strategy;
-    const bool groups = strategy == STRATEGY_SUBMODEL || strategy == STRATEGY_GOSSIP;
-    if ((groups && !check_groups(asked, exchange)) || !ask_ready(coordinator, exchange) ||
-        (strategy == STRATEGY_SUBMODEL && !begin_forecast(asked, exchange))) {
+    if ((strategy_has_parts(strategy) && !check_groups(asked, exchange)) ||
+        !ask_ready(coordinator, exchange) ||
+        (strategy_has_slices(strategy) && !begin_forecast(asked, exchange))) {
         return;
     }
     if (asked->posted.model) {

@@ -199,8 +199,9 @@ static int resolve_submodel(struct posted_job *posted, struct record_faults *fau
 }
 
 /* The core divides the samples. */
-static int resolve_gossip(struct posted_job *posted, struct record_faults *faults)
+static int resolve_gossip(struct posted_job *posted, struct record_faults *faults, struct err *err)
 {
+    (void)err;
     const struct dataset *train = posted->train;
     if (train == &posted->local) {
         return 0; /* nothing to divide */
@@ -217,11 +218,11 @@ static int resolve_gossip(struct posted_job *posted, struct record_faults *fault
 
 int posted_parts_resolve(struct posted_job *posted, struct record_faults *faults, struct err *err)
 {
-    switch ((enum job_strategy)posted->spec.strategy) {
-    case STRATEGY_SUBMODEL: return resolve_submodel(posted, faults, err);
-    case STRATEGY_GOSSIP: return resolve_gossip(posted, faults);
-    case STRATEGY_PIPELINE:
-    case STRATEGY_PARAMETER_SERVER: break;
-    }
-    return 0;
+    static int (*const resolve[])(struct posted_job * posted, struct record_faults * faults,
+                                  struct err * err) = {
+        [STRATEGY_SUBMODEL] = resolve_submodel,
+        [STRATEGY_GOSSIP] = resolve_gossip,
+    };
+    const int strategy = posted->spec.strategy;
+    return strategy_has_parts(strategy) ? resolve[strategy](posted, faults, err) : 0;
 }

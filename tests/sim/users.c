@@ -332,7 +332,7 @@ int users_reference(const struct model *model, const struct job_spec *spec,
 
 static int make_reference(struct user_job *job, struct err *err)
 {
-    if (job->spec.strategy == STRATEGY_SUBMODEL || job->spec.strategy == STRATEGY_GOSSIP) {
+    if (strategy_has_parts(job->spec.strategy)) {
         return 0; /* its parts have references, or a log */
     }
     return users_reference(job->model, &job->spec, &job->data, &job->reference, &job->course, err);
