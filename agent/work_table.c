@@ -13,6 +13,7 @@ const struct work_row *work_table_row(enum job_strategy strategy)
         [STRATEGY_GOSSIP] = &pipeline_work,
         [STRATEGY_PARAMETER_SERVER] = &parameter_server_work,
     };
+    STRATEGY_TABLE_CHECK(rows);
     return rows[strategy];
 }
 

@@ -329,6 +329,7 @@ int assignment_check(const struct assignment *assignment, struct err *err)
         [STRATEGY_PARAMETER_SERVER] = check_stages,
         [STRATEGY_GOSSIP] = check_neighbours,
     };
+    STRATEGY_TABLE_CHECK(check_others);
     const struct assignment_run *run = &assignment->run;
     if (!assignment->has_run) {
         return 0;

@@ -7,7 +7,7 @@ const char *const job_strategy_names[] = {
     [STRATEGY_SUBMODEL] = "submodel",
     [STRATEGY_PARAMETER_SERVER] = "parameter_server",
     [STRATEGY_GOSSIP] = "gossip",
-    NULL,
+    [STRATEGY_COUNT] = NULL,
 };
 
 static const struct {
@@ -15,10 +15,11 @@ static const struct {
     enum reduction reduction;
 } of[] = {
     [STRATEGY_PIPELINE] = {.reduction = REDUCTION_IN_PLACE},
-    [STRATEGY_SUBMODEL] = {true, true, REDUCTION_IN_PLACE},
+    [STRATEGY_SUBMODEL] = {true, true, .reduction = REDUCTION_IN_PLACE},
     [STRATEGY_PARAMETER_SERVER] = {.reduction = REDUCTION_TREE},
     [STRATEGY_GOSSIP] = {.has_parts = true, .reduction = REDUCTION_IN_PLACE},
 };
+STRATEGY_TABLE_CHECK(of);
 
 bool strategy_has_parts(int strategy)
 {

@@ -10,8 +10,13 @@ enum job_strategy {
     STRATEGY_PIPELINE,
     STRATEGY_SUBMODEL,
     STRATEGY_PARAMETER_SERVER,
-    STRATEGY_GOSSIP
+    STRATEGY_GOSSIP,
+    STRATEGY_COUNT
 };
+/* Every strategy has a row in the table, which is an array by enum job_strategy. */
+#define STRATEGY_TABLE_CHECK(table)                                                                \
+    _Static_assert(sizeof(table) / sizeof((table)[0]) == STRATEGY_COUNT,                           \
+                   "the last strategy has no row in '" #table "'")
 extern const char *const job_strategy_names[];
 /* Return whether a job consists of parts that are jobs of their own. */
 bool strategy_has_parts(int strategy);

@@ -148,7 +148,8 @@ enum transfer_verdict progress_judge(const struct progress *at, const struct tra
     const struct transfer_info *info = transfer_info(transfer);
     const bool no_sender = info->back ? progress_is_last(at) : progress_is_first(at);
     const bool unknown = info->key == KEY_STEP && transfer->micro_batch != 0;
-    return no_sender || unknown ? TRANSFER_REFUSE : rule[transfer->kind](at, transfer);
+    return no_sender || unknown || !rule[transfer->kind] ? TRANSFER_REFUSE
+                                                         : rule[transfer->kind](at, transfer);
 }
 
 bool progress_output(const struct progress *at, const struct pipeline_task *task,

@@ -16,7 +16,7 @@
 static const struct {
     const struct parent_row *row;
     void (*on_submit)(struct core *core, const struct event *event);
-} strategies[] = {
+} strategies[STRATEGY_COUNT] = {
     [STRATEGY_SUBMODEL] = {&submodel_row, submodel_on_submit},
     [STRATEGY_GOSSIP] = {&gossip_row, gossip_on_submit},
 };

@@ -11,5 +11,6 @@ const struct strategy *strategy_of(enum job_strategy strategy)
         [STRATEGY_GOSSIP] = &pipeline_strategy,
         [STRATEGY_PARAMETER_SERVER] = &parameter_server_strategy,
     };
+    STRATEGY_TABLE_CHECK(rows);
     return rows[strategy];
 }

@@ -218,8 +218,8 @@ static int resolve_gossip(struct posted_job *posted, struct record_faults *fault
 
 int posted_parts_resolve(struct posted_job *posted, struct record_faults *faults, struct err *err)
 {
-    static int (*const resolve[])(struct posted_job * posted, struct record_faults * faults,
-                                  struct err * err) = {
+    static int (*const resolve[STRATEGY_COUNT])(struct posted_job * posted,
+                                                struct record_faults * faults, struct err * err) = {
         [STRATEGY_SUBMODEL] = resolve_submodel,
         [STRATEGY_GOSSIP] = resolve_gossip,
     };

@@ -9,6 +9,8 @@ const struct run_row *run_row_of(enum job_strategy strategy)
         [STRATEGY_PIPELINE] = &pipeline_row,
         [STRATEGY_SUBMODEL] = &pipeline_row,
         [STRATEGY_PARAMETER_SERVER] = &servers_row,
+        [STRATEGY_GOSSIP] = &pipeline_row,
     };
+    STRATEGY_TABLE_CHECK(rows);
     return rows[strategy];
 }
