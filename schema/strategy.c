@@ -13,11 +13,12 @@ const char *const job_strategy_names[] = {
 static const struct {
     bool has_parts, has_slices;
     enum reduction reduction;
+    int64_t since;
 } of[] = {
-    [STRATEGY_PIPELINE] = {.reduction = REDUCTION_IN_PLACE},
-    [STRATEGY_SUBMODEL] = {true, true, .reduction = REDUCTION_IN_PLACE},
-    [STRATEGY_PARAMETER_SERVER] = {.reduction = REDUCTION_TREE},
-    [STRATEGY_GOSSIP] = {.has_parts = true, .reduction = REDUCTION_IN_PLACE},
+    [STRATEGY_PIPELINE] = {.reduction = REDUCTION_IN_PLACE, .since = 1},
+    [STRATEGY_SUBMODEL] = {true, true, .reduction = REDUCTION_IN_PLACE, .since = 1},
+    [STRATEGY_PARAMETER_SERVER] = {.reduction = REDUCTION_TREE, .since = 5},
+    [STRATEGY_GOSSIP] = {.has_parts = true, .reduction = REDUCTION_IN_PLACE, .since = 1},
 };
 STRATEGY_TABLE_CHECK(of);
 
@@ -34,4 +35,9 @@ bool strategy_has_slices(int strategy)
 enum reduction strategy_reduction(int strategy)
 {
     return of[strategy].reduction;
+}
+
+int64_t strategy_since(int strategy)
+{
+    return of[strategy].since;
 }

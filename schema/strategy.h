@@ -3,6 +3,7 @@
 #define SCHEMA_STRATEGY_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "libtrain/model/reduce.h"
 
@@ -25,5 +26,8 @@ bool strategy_has_slices(int strategy);
 /* Return the order in which a job adds the gradients of a step's micro-batches, on one device as on
  * many. strategy: enum job_strategy. */
 enum reduction strategy_reduction(int strategy);
+/* Return the first version of the protocol whose agents train it. Parts are pipelines, with fields
+ * that have versions of their own. */
+int64_t strategy_since(int strategy);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "coordinator/core/state.h"
+#include "coordinator/core/text.h"
 #include "libtrain/kernels/kernel_table.h"
 
 /* The first version of the protocol whose agents overlap steps, and know the strict order. */
@@ -70,11 +71,6 @@ static bool has_local(const struct placement_request *request)
     return request->spec->train_local.name[0] != '\0';
 }
 
-static bool has_servers(const struct placement_request *request)
-{
-    return request->spec->strategy == STRATEGY_PARAMETER_SERVER;
-}
-
 static bool has_shard(const struct placement_request *request)
 {
     return request->spec->has_view && request->spec->view.is_shard;
@@ -101,7 +97,7 @@ static bool has_slices(const struct placement_request *request)
     return model_has(request->model, OP_SELECT) || kernel_table_fills_channels(request->model);
 }
 
-/* What a job may need, and the first version that has it. */
+/* What a job may need beside its strategy, and the first version that has it. */
 static const struct requirement {
     int64_t protocol;
     bool (*has)(const struct placement_request *request);
@@ -109,7 +105,6 @@ static const struct requirement {
 } requirements[] = {
     {6, has_local, "on a data set of its own"},
     {6, has_shard, "on a shard of a data set"},
-    {5, has_servers, "with strategy 'parameter_server'"},
     {3, has_view, "with a view"},
     {ASYNC_PROTOCOL, overlaps, "pipeline 'async'"},
     {4, judges, "with 'stop' or 'checkpoint'"},
@@ -119,20 +114,25 @@ static const struct requirement {
 
 bool matching_protocol(const struct placement_request *request, const struct device *device)
 {
-    bool speaks = true;
+    bool speaks = device->protocol >= strategy_since(request->spec->strategy);
     for (size_t i = 0; i < REQUIREMENTS && device->protocol < PROTOCOL_VERSION && speaks; i++) {
         speaks = device->protocol >= requirements[i].protocol || !requirements[i].has(request);
     }
     return speaks;
 }
 
-const char *matching_protocol_words(const struct placement_request *request)
+void matching_protocol_words(const struct placement_request *request, char *out, size_t size)
 {
+    const int strategy = request->spec->strategy;
     size_t i = 0;
+    if (strategy_since(strategy) > PROTOCOL_VERSION_MIN) {
+        text_set(out, size, "with strategy '%s'", job_strategy_names[strategy]);
+        return;
+    }
     while (i + 1 < REQUIREMENTS && !requirements[i].has(request)) {
         i++;
     }
-    return requirements[i].words;
+    text_set(out, size, "%s", requirements[i].words);
 }
 
 bool matching_strict_order(const struct device *device)

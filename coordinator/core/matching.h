@@ -39,8 +39,8 @@ bool matching_workers(const struct job_spec *spec, const struct device *device);
 bool matching_data(const struct placement_request *request, const struct device *device);
 /* Return whether the device's agent knows the strategy, schedule, fields and ops of the job. */
 bool matching_protocol(const struct placement_request *request, const struct device *device);
-/* Return what agents of an old version do not train, for a job that not all know. */
-const char *matching_protocol_words(const struct placement_request *request);
+/* Write what agents of an old version do not train, for a job that not all know. */
+void matching_protocol_words(const struct placement_request *request, char *out, size_t size);
 /* Return whether the device's agent knows the strict order in synchronous steps. */
 bool matching_strict_order(const struct device *device);
 /* Return whether the device's build has the kernels that the model names. Measured kernels are not

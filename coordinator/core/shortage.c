@@ -73,9 +73,10 @@ static void nobody_fits(const struct core *core, const struct placement_request 
     } else if (!any_has(core, request, NULL)) {
         text_set(out, size, "no device has all labels of the job (%zu online)", online);
     } else if (!any_speaks(core, request)) {
+        char words[64];
+        matching_protocol_words(request, words, sizeof(words));
         text_set(out, size, "no device%s has an agent that trains %s (%zu online)",
-                 spec->device_label_count > 0 ? " with the labels" : "",
-                 matching_protocol_words(request), online);
+                 spec->device_label_count > 0 ? " with the labels" : "", words, online);
     } else if (spec->numeric_class[0] == '\0') {
         text_set(out, size, "no device%s has oneDNN, which the job's kernels need (%zu online)",
                  spec->device_label_count > 0 ? " with the labels" : "", online);
