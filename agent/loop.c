@@ -32,8 +32,8 @@ struct loop {
     struct device_context device;
     atomic_int_least64_t replica_sent;
     struct peer_server *peers;
-    struct snapshot_routes *routes; /* on `peers`, as the next */
-    struct peer_routes strategies[RECEIVE_MORE];
+    struct peer_routes routes[1 + WORK_ROUTES_MAX]; /* on `peers`: of snapshots, of strategies */
+    size_t route_count;
     struct reports *reports;
     struct http_multi *multi;
     struct control *control;
@@ -104,8 +104,9 @@ static void free_loop(struct loop *loop)
     control_free(&loop->control);
     parking_free(&loop->device.parking);
     peer_server_close(&loop->peers);
-    work_table_close(loop->strategies);
-    snapshot_routes_free(&loop->routes);
+    for (size_t i = 0; i < loop->route_count; i++) {
+        loop->routes[i].free(loop->routes[i].context);
+    }
     access_free(&loop->device.access);
     snapshot_store_free(&loop->device.snapshots);
     train_tuner_free(&loop->device.tuner);
@@ -144,8 +145,9 @@ static int open_all(struct loop *loop, const struct config *config, const struct
     }
     rc = rc ? rc : http_multi_new(&loop->multi, err);
     rc = rc ? rc
-            : snapshot_routes_new(loop->device.access, loop->device.snapshots, &loop->routes, err);
-    rc = rc ? rc : work_table_open(loop->device.access, loop->strategies, err);
+            : snapshot_routes_open(loop->device.access, loop->device.snapshots, loop->routes, err);
+    loop->route_count += rc == 0;
+    rc = rc ? rc : work_table_open(loop->device.access, loop->routes, &loop->route_count, err);
     if (rc == 0 && config->tls) {
         rc = trust_open(config->ca, &identity->certificate, &loop->trust, err);
     }
@@ -153,11 +155,8 @@ static int open_all(struct loop *loop, const struct config *config, const struct
         .listen = config->listen,
         .tls = loop->trust.server,
         .access = loop->device.access,
-        .more = {[RECEIVE_SNAPSHOTS] = {.route = snapshot_route_table,
-                                        .count = SNAPSHOT_ROUTES,
-                                        .context = loop->routes},
-                 [RECEIVE_STRATEGIES] = loop->strategies[RECEIVE_STRATEGIES],
-                 [RECEIVE_MIXES] = loop->strategies[RECEIVE_MIXES]},
+        .more = loop->routes,
+        .more_count = loop->route_count,
         .metrics = {.write = status_write, .arg = loop->status, .token = config->metrics_token}};
     rc = rc ? rc : peer_server_open(&peers, &loop->peers, err);
     const struct parking_config parking = {

@@ -17,30 +17,18 @@ const struct work_row *work_table_row(enum job_strategy strategy)
     return rows[strategy];
 }
 
-int work_table_open(struct access *access, struct peer_routes out[RECEIVE_MORE], struct err *err)
+int work_table_open(struct access *access, struct peer_routes out[WORK_ROUTES_MAX], size_t *count,
+                    struct err *err)
 {
-    struct exchange_routes *exchanges = NULL;
-    struct mix_routes *mixes = NULL;
-    int rc = exchange_routes_new(access, &exchanges, err);
-    rc = rc ? rc : mix_routes_new(access, &mixes, err);
-    out[RECEIVE_STRATEGIES] = (struct peer_routes){.route = exchange_route_table,
-                                                   .count = EXCHANGE_ROUTES,
-                                                   .context = exchanges,
-                                                   .retry = exchange_routes_retry,
-                                                   .timeout_ms = exchange_routes_timeout_ms};
-    out[RECEIVE_MIXES] = (struct peer_routes){.route = mix_route_table,
-                                              .count = MIX_ROUTES,
-                                              .context = mixes,
-                                              .retry = mix_routes_retry,
-                                              .timeout_ms = mix_routes_timeout_ms};
+    static int (*const open[WORK_ROUTES_MAX])(struct access * access, struct peer_routes * out,
+                                              struct err * err) = {
+        [STRATEGY_GOSSIP] = mix_routes_open,
+        [STRATEGY_PARAMETER_SERVER] = exchange_routes_open,
+    };
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < WORK_ROUTES_MAX; i++) {
+        rc = open[i] ? open[i](access, &out[*count], err) : 0;
+        *count += rc == 0 && open[i];
+    }
     return rc;
-}
-
-void work_table_close(struct peer_routes routes[RECEIVE_MORE])
-{
-    struct exchange_routes *exchanges = routes[RECEIVE_STRATEGIES].context;
-    struct mix_routes *mixes = routes[RECEIVE_MIXES].context;
-    exchange_routes_free(&exchanges);
-    mix_routes_free(&mixes);
-    routes[RECEIVE_STRATEGIES].context = routes[RECEIVE_MIXES].context = NULL;
 }

@@ -10,10 +10,10 @@
  * pipelines. */
 const struct work_row *work_table_row(enum job_strategy strategy);
 
-/* The routes that strategies add to those of the peer side, RECEIVE_STRATEGIES and RECEIVE_MIXES;
- * access is borrowed. work_table_close after the server is closed. ERR_MEMORY. */
-NODISCARD int work_table_open(struct access *access, struct peer_routes out[RECEIVE_MORE],
-                              struct err *err);
-void work_table_close(struct peer_routes routes[RECEIVE_MORE]);
+#define WORK_ROUTES_MAX STRATEGY_COUNT
+
+/* Add the routes of strategies to out[*count], also in part; access is borrowed. ERR_MEMORY. */
+NODISCARD int work_table_open(struct access *access, struct peer_routes out[WORK_ROUTES_MAX],
+                              size_t *count, struct err *err);
 
 #endif

@@ -144,6 +144,12 @@ void *http_request_target(void *cls, const char *target, struct MHD_Connection *
     return exchange;
 }
 
+static void *route_context(const struct http_exchange *exchange)
+{
+    void *own = exchange->route->context;
+    return own ? own : exchange->server->config.context;
+}
+
 /* Run the handlers that may reply after the headers. True when it did. */
 static bool screen(struct http_exchange *exchange)
 {
@@ -185,7 +191,7 @@ static bool screen(struct http_exchange *exchange)
     if (!sink) {
         return false;
     }
-    exchange->sink_open = sink->open(config->context, exchange, &exchange->sink_state);
+    exchange->sink_open = sink->open(route_context(exchange), exchange, &exchange->sink_state);
     ASSERT(exchange->sink_open != http_is_replied(exchange));
     return !exchange->sink_open;
 }
@@ -332,7 +338,7 @@ static void end_body(struct http_exchange *exchange)
         exchange->sink_open = false;
         exchange->route->sink->finish(exchange->sink_state);
     } else {
-        exchange->route->handle(exchange->server->config.context, exchange);
+        exchange->route->handle(route_context(exchange), exchange);
     }
 }
 

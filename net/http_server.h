@@ -49,7 +49,8 @@ struct http_route {
     const struct http_sink *sink;
     size_t body_max;       /* collected bodies; more is answered by `too_large` */
     size_t body_bytes_min; /* streamed bodies, in each progress_timeout_ms; 0: 4 KiB */
-    int role; /* who may call it, as the owner numbers them: for its guard, not for net */
+    int role;      /* who may call it, as the owner numbers them: for its guard, not for net */
+    void *context; /* of its handle or sink; NULL: the server's */
 };
 
 /* Replies that the server itself has to make, in the owner's form (problem+json). */
@@ -80,8 +81,7 @@ struct http_server_config {
     bool (*is_reserved)(void *context, const struct http_exchange *exchange);
     size_t bodies_max_bytes;   /* sum of all collected bodies in progress; beyond it `busy` answers.
                                   0: no bound */
-    size_t replies_max_bytes;  /* replies to GET and HEAD of strangers, in progress
-                                  together; beyond it `busy` answers. 0: no bound */
+    size_t replies_max_bytes;  /* the same of replies to GET and HEAD of strangers */
     int64_t header_timeout_ms; /* for a whole header, from its first byte or the connection on. 0:
                                   10 s */
     int64_t progress_timeout_ms; /* in which a body or reply has to make progress. 0: 10 s */

@@ -34,44 +34,6 @@ struct snapshot_routes {
     int64_t coming;             /* bytes of bodies in progress; the receiver's */
 };
 
-int snapshot_routes_new(struct access *access, struct snapshot_store *snapshots,
-                        struct snapshot_routes **out, struct err *err)
-{
-    struct snapshot_routes *routes = calloc(1, sizeof(*routes));
-    if (!routes || pthread_mutex_init(&routes->lock, NULL) != 0) {
-        free(routes);
-        return err_set(err, ERR_MEMORY, "replicas");
-    }
-    routes->access = access;
-    routes->snapshots = snapshots;
-    for (size_t i = 0; i < REPLICAS_AT_ONCE; i++) {
-        struct replica *replica = &routes->item[i];
-        int rc = sha256_new(&replica->hash, err);
-        if (rc != 0) {
-            snapshot_routes_free(&routes);
-            return rc;
-        }
-        replica->routes = routes;
-        replica->next_free = routes->first_free;
-        routes->first_free = replica;
-    }
-    *out = routes;
-    return 0;
-}
-
-void snapshot_routes_free(struct snapshot_routes **routes)
-{
-    if (*routes) {
-        snapshot_flush((*routes)->snapshots);
-        for (size_t i = 0; i < REPLICAS_AT_ONCE; i++) {
-            sha256_free(&(*routes)->item[i].hash);
-        }
-        (void)pthread_mutex_destroy(&(*routes)->lock);
-        free(*routes);
-        *routes = NULL;
-    }
-}
-
 static struct replica *take_place(struct snapshot_routes *routes)
 {
     (void)pthread_mutex_lock(&routes->lock);
@@ -210,7 +172,7 @@ static void abandon_bodies(struct snapshot_routes *routes, const struct job_id *
 
 static bool open_replica(void *context, struct http_exchange *exchange, void **state)
 {
-    struct snapshot_routes *routes = receive_more(context, RECEIVE_SNAPSHOTS);
+    struct snapshot_routes *routes = context;
     struct holding holding;
     if (!read_request(routes, exchange, &holding)) {
         return false;
@@ -377,7 +339,7 @@ static void release_snapshot(void *arg)
 
 static void answer_snapshot(void *context, struct http_exchange *exchange)
 {
-    struct snapshot_routes *routes = receive_more(context, RECEIVE_SNAPSHOTS);
+    struct snapshot_routes *routes = context;
     int64_t generation = 0;
     int64_t version = 0;
     int64_t unit = 0;
@@ -405,7 +367,47 @@ static const struct http_sink sink = {
     .open = open_replica, .write = write_replica, .finish = finish_replica, .abort = abort_replica};
 
 #define ROUTE "/peer/v1/{job}/{generation}/snapshots/{version}/{unit}"
-const struct http_route snapshot_route_table[SNAPSHOT_ROUTES] = {
+static const struct http_route route_table[] = {
     {.method = "GET", .pattern = ROUTE, .handle = answer_snapshot},
     {.method = "PUT", .pattern = ROUTE, .sink = &sink},
 };
+
+/* Waits until the store has written all replicas. */
+static void free_routes(void *context)
+{
+    struct snapshot_routes *routes = context;
+    snapshot_flush(routes->snapshots);
+    for (size_t i = 0; i < REPLICAS_AT_ONCE; i++) {
+        sha256_free(&routes->item[i].hash);
+    }
+    (void)pthread_mutex_destroy(&routes->lock);
+    free(routes);
+}
+
+int snapshot_routes_open(struct access *access, struct snapshot_store *snapshots,
+                         struct peer_routes *out, struct err *err)
+{
+    struct snapshot_routes *routes = calloc(1, sizeof(*routes));
+    if (!routes || pthread_mutex_init(&routes->lock, NULL) != 0) {
+        free(routes);
+        return err_set(err, ERR_MEMORY, "replicas");
+    }
+    routes->access = access;
+    routes->snapshots = snapshots;
+    for (size_t i = 0; i < REPLICAS_AT_ONCE; i++) {
+        struct replica *replica = &routes->item[i];
+        int rc = sha256_new(&replica->hash, err);
+        if (rc != 0) {
+            free_routes(routes);
+            return rc;
+        }
+        replica->routes = routes;
+        replica->next_free = routes->first_free;
+        routes->first_free = replica;
+    }
+    *out = (struct peer_routes){.route = route_table,
+                                .count = sizeof(route_table) / sizeof(route_table[0]),
+                                .context = routes,
+                                .free = free_routes};
+    return 0;
+}

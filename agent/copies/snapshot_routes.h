@@ -11,21 +11,13 @@
 #ifndef AGENT_COPIES_SNAPSHOT_ROUTES_H
 #define AGENT_COPIES_SNAPSHOT_ROUTES_H
 
-#include "agent/peer/access.h"
 #include "agent/copies/snapshot.h"
-#include "net/http_server.h"
+#include "agent/peer/server.h"
 
-#define SNAPSHOT_ROUTES 2
 #define REPLICAS_AT_ONCE 8 /* bodies under way, in both directions */
 
-struct snapshot_routes;
 /* access and snapshots are borrowed. */
-NODISCARD int snapshot_routes_new(struct access *access, struct snapshot_store *snapshots,
-                                  struct snapshot_routes **out, struct err *err);
-/* Call after peer_server_close. Waits until the store has written all replicas. */
-void snapshot_routes_free(struct snapshot_routes **routes);
-
-/* For peer_server_open; their context is a struct snapshot_routes. */
-extern const struct http_route snapshot_route_table[SNAPSHOT_ROUTES];
+NODISCARD int snapshot_routes_open(struct access *access, struct snapshot_store *snapshots,
+                                   struct peer_routes *out, struct err *err);
 
 #endif

@@ -28,26 +28,6 @@ struct mix_routes {
     struct waiting waiting; /* those that are PARKED */
 };
 
-int mix_routes_new(struct access *access, struct mix_routes **out, struct err *err)
-{
-    struct mix_routes *routes = calloc(1, sizeof(*routes));
-    if (!routes) {
-        return err_set(err, ERR_MEMORY, "requests of groups");
-    }
-    routes->access = access;
-    for (size_t i = 0; i < RECEIVES_MAX; i++) {
-        routes->item[i].routes = routes;
-    }
-    *out = routes;
-    return 0;
-}
-
-void mix_routes_free(struct mix_routes **routes)
-{
-    free(*routes);
-    *routes = NULL;
-}
-
 /* ---- requests ---- */
 
 static struct request *take_place(struct mix_routes *routes)
@@ -208,15 +188,15 @@ static void take(struct mix_routes *routes, struct http_exchange *exchange, bool
 
 static void take_copy(void *context, struct http_exchange *exchange)
 {
-    take(receive_more(context, RECEIVE_MIXES), exchange, false);
+    take(context, exchange, false);
 }
 
 static void take_average(void *context, struct http_exchange *exchange)
 {
-    take(receive_more(context, RECEIVE_MIXES), exchange, true);
+    take(context, exchange, true);
 }
 
-void mix_routes_retry(void *arg)
+static void retry(void *arg)
 {
     struct mix_routes *routes = arg;
     for (size_t i = 0; routes->waiting.count > 0 && i < RECEIVES_MAX; i++) {
@@ -237,13 +217,13 @@ void mix_routes_retry(void *arg)
     }
 }
 
-int mix_routes_timeout_ms(const void *arg)
+static int timeout_ms(const void *arg)
 {
     const struct mix_routes *routes = arg;
     return waiting_timeout_ms(&routes->waiting);
 }
 
-const struct http_route mix_route_table[MIX_ROUTES] = {
+static const struct http_route route_table[] = {
     {.method = "GET",
      .pattern = "/peer/v1/{job}/{generation}/mixes/{xid}/{first}/{end}",
      .handle = take_copy},
@@ -251,3 +231,22 @@ const struct http_route mix_route_table[MIX_ROUTES] = {
      .pattern = "/peer/v1/{job}/{generation}/averages/{xid}/{first}/{end}",
      .handle = take_average},
 };
+
+int mix_routes_open(struct access *access, struct peer_routes *out, struct err *err)
+{
+    struct mix_routes *routes = calloc(1, sizeof(*routes));
+    if (!routes) {
+        return err_set(err, ERR_MEMORY, "requests of groups");
+    }
+    routes->access = access;
+    for (size_t i = 0; i < RECEIVES_MAX; i++) {
+        routes->item[i].routes = routes;
+    }
+    *out = (struct peer_routes){.route = route_table,
+                                .count = sizeof(route_table) / sizeof(route_table[0]),
+                                .context = routes,
+                                .retry = retry,
+                                .timeout_ms = timeout_ms,
+                                .free = free};
+    return 0;
+}

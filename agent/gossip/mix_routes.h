@@ -9,20 +9,10 @@
 #ifndef AGENT_GOSSIP_MIX_ROUTES_H
 #define AGENT_GOSSIP_MIX_ROUTES_H
 
-#include "agent/peer/access.h"
-#include "net/http_server.h"
+#include "agent/peer/server.h"
 
-struct mix_routes;
-NODISCARD int mix_routes_new(struct access *access, struct mix_routes **out, struct err *err);
-void mix_routes_free(struct mix_routes **routes);
-
-#define MIX_ROUTES 2
-extern const struct http_route mix_route_table[MIX_ROUTES];
-
-/* Answer what is no longer parked: it is there, has waited long enough, or its generation has
- * ended. */
-void mix_routes_retry(void *routes);
-/* When the first one has waited long enough, for a poll: -1 for never. */
-int mix_routes_timeout_ms(const void *routes);
+/* Parked requests are answered when it is there, has waited long enough, or its generation has
+ * ended. access is borrowed. ERR_MEMORY. */
+NODISCARD int mix_routes_open(struct access *access, struct peer_routes *out, struct err *err);
 
 #endif

@@ -45,26 +45,6 @@ struct exchange_routes {
     struct waiting waiting; /* those that are PARKED */
 };
 
-int exchange_routes_new(struct access *access, struct exchange_routes **out, struct err *err)
-{
-    struct exchange_routes *routes = calloc(1, sizeof(*routes));
-    if (!routes) {
-        return err_set(err, ERR_MEMORY, "requests of stages");
-    }
-    routes->access = access;
-    for (size_t i = 0; i < RECEIVES_MAX; i++) {
-        routes->item[i].routes = routes;
-    }
-    *out = routes;
-    return 0;
-}
-
-void exchange_routes_free(struct exchange_routes **routes)
-{
-    free(*routes);
-    *routes = NULL;
-}
-
 /* ---- requests ---- */
 
 static struct member *member_in(const struct request *request)
@@ -183,7 +163,7 @@ static void drop_claim(struct request *request)
 
 static bool open_request(void *context, struct http_exchange *exchange, void **state)
 {
-    struct exchange_routes *routes = receive_more(context, RECEIVE_STRATEGIES);
+    struct exchange_routes *routes = context;
     struct exchange_message message = {0};
     if (!read_message(exchange, &message)) {
         return false;
@@ -384,7 +364,7 @@ static bool read_pull(struct http_exchange *exchange, struct exchange_message *m
 
 static void take_pull(void *context, struct http_exchange *exchange)
 {
-    struct exchange_routes *routes = receive_more(context, RECEIVE_STRATEGIES);
+    struct exchange_routes *routes = context;
     struct exchange_message message = {0};
     if (!read_pull(exchange, &message)) {
         return;
@@ -418,7 +398,7 @@ static void take_pull(void *context, struct http_exchange *exchange)
     http_on_end(exchange, client_gone, request);
 }
 
-void exchange_routes_retry(void *arg)
+static void retry(void *arg)
 {
     struct exchange_routes *routes = arg;
     for (size_t i = 0; routes->waiting.count > 0 && i < RECEIVES_MAX; i++) {
@@ -437,13 +417,13 @@ void exchange_routes_retry(void *arg)
     }
 }
 
-int exchange_routes_timeout_ms(const void *arg)
+static int timeout_ms(const void *arg)
 {
     const struct exchange_routes *routes = arg;
     return waiting_timeout_ms(&routes->waiting);
 }
 
-const struct http_route exchange_route_table[EXCHANGE_ROUTES] = {
+static const struct http_route route_table[] = {
     {.method = "GET",
      .pattern = "/peer/v1/{job}/{generation}/parameters/{version}/{first}/{end}",
      .handle = take_pull},
@@ -452,3 +432,22 @@ const struct http_route exchange_route_table[EXCHANGE_ROUTES] = {
      .sink = &sink,
      .body_bytes_min = 1}, /* a stream may wait for the answers to others (caller.c) */
 };
+
+int exchange_routes_open(struct access *access, struct peer_routes *out, struct err *err)
+{
+    struct exchange_routes *routes = calloc(1, sizeof(*routes));
+    if (!routes) {
+        return err_set(err, ERR_MEMORY, "requests of stages");
+    }
+    routes->access = access;
+    for (size_t i = 0; i < RECEIVES_MAX; i++) {
+        routes->item[i].routes = routes;
+    }
+    *out = (struct peer_routes){.route = route_table,
+                                .count = sizeof(route_table) / sizeof(route_table[0]),
+                                .context = routes,
+                                .retry = retry,
+                                .timeout_ms = timeout_ms,
+                                .free = free};
+    return 0;
+}

@@ -162,7 +162,7 @@ static bool check_size(struct http_exchange *exchange, const struct work_tensor 
 
 static bool open_receive(void *context, struct http_exchange *exchange, void **state)
 {
-    struct receive_pool *pool = ((struct receive_context *)context)->pool;
+    struct receive_pool *pool = context;
     struct transfer transfer = {0};
     int64_t boundary = 0;
     if (!read_path(exchange, &transfer, &boundary)) {

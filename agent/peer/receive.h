@@ -12,18 +12,7 @@ struct receive_pool;
 NODISCARD int receive_pool_new(struct access *access, struct receive_pool **out, struct err *err);
 void receive_pool_free(struct receive_pool **pool);
 
-/* Routes that others add to the server's own. */
-enum receive_more { RECEIVE_SNAPSHOTS, RECEIVE_STRATEGIES, RECEIVE_MIXES, RECEIVE_MORE };
-
-/* Bodies of PUT; the server's context begins with this. */
-struct receive_context {
-    struct receive_pool *pool;
-    void *more[RECEIVE_MORE]; /* the contexts of those routes */
-};
-static inline void *receive_more(void *context, enum receive_more more)
-{
-    return ((struct receive_context *)context)->more[more];
-}
+/* Bodies of PUT; its context is the pool. */
 extern const struct http_sink receive_sink;
 
 /* Let all that wait for a slot try again. */

@@ -31,12 +31,13 @@
 
 /* A connection from a relay. */
 struct peer_server {
-    struct receive_context receive; /* first: the context of the sinks */
+    struct receive_pool *pool;
     struct access *access;
     struct peer_metrics metrics;
     struct http_route route[PEER_ROUTES_MAX];
     size_t route_count;
-    struct peer_routes more[RECEIVE_MORE];
+    const struct peer_routes *more;
+    size_t more_count;
     struct http_server *http;
     pthread_t thread;
     bool started;
@@ -134,12 +135,13 @@ static void answer_busy(void *context, struct http_exchange *exchange)
     answers_problem(exchange, 503, "busy", "too many requests without a ticket are under way");
 }
 
-static const struct http_route own_routes[] = {
-    {.method = "PUT",
-     .pattern = "/peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}",
-     .sink = &receive_sink},
-    {.method = "GET", .pattern = "/peer/v1/{job}/{generation}/ping", .handle = answer_ping},
-};
+static const struct http_route receive_route = {
+    .method = "PUT",
+    .pattern = "/peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}",
+    .sink = &receive_sink};
+
+static const struct http_route ping_route = {
+    .method = "GET", .pattern = "/peer/v1/{job}/{generation}/ping", .handle = answer_ping};
 
 static const struct http_route metrics_route = {
     .method = "GET", .pattern = "/metrics", .handle = answer_metrics};
@@ -170,8 +172,8 @@ static int sooner(int a, int b)
 /* Until something that waits has waited long enough. */
 static int parked_ms(const struct peer_server *server)
 {
-    int wait_ms = receive_timeout_ms(server->receive.pool);
-    for (size_t i = 0; i < RECEIVE_MORE; i++) {
+    int wait_ms = receive_timeout_ms(server->pool);
+    for (size_t i = 0; i < server->more_count; i++) {
         const struct peer_routes *more = &server->more[i];
         wait_ms = sooner(wait_ms, more->timeout_ms ? more->timeout_ms(more->context) : -1);
     }
@@ -180,8 +182,8 @@ static int parked_ms(const struct peer_server *server)
 
 static void retry(struct peer_server *server)
 {
-    receive_retry(server->receive.pool);
-    for (size_t i = 0; i < RECEIVE_MORE; i++) {
+    receive_retry(server->pool);
+    for (size_t i = 0; i < server->more_count; i++) {
         if (server->more[i].retry) {
             server->more[i].retry(server->more[i].context);
         }
@@ -215,12 +217,25 @@ static void *serve(void *arg)
     }
 }
 
-static void add_routes(struct peer_server *server, const struct http_route *route, size_t count)
+static void add_routes(struct peer_server *server, const struct http_route *route, size_t count,
+                       void *context)
 {
     ASSERT(count <= PEER_ROUTES_MAX - server->route_count);
     for (size_t i = 0; i < count; i++) {
-        server->route[server->route_count++] = route[i];
+        server->route[server->route_count] = route[i];
+        server->route[server->route_count++].context = context;
     }
+}
+
+static void add_all_routes(struct peer_server *server)
+{
+    add_routes(server, &receive_route, 1, server->pool);
+    add_routes(server, &ping_route, 1, server);
+    for (size_t i = 0; i < server->more_count; i++) {
+        const struct peer_routes *more = &server->more[i];
+        add_routes(server, more->route, more->count, more->context);
+    }
+    add_routes(server, &metrics_route, server->metrics.write ? 1 : 0, server);
 }
 
 static int start(struct peer_server *server, const struct peer_server_config *given,
@@ -231,6 +246,8 @@ static int start(struct peer_server *server, const struct peer_server_config *gi
     if (server->room_fd < 0 || server->stop_fd < 0) {
         return err_set(err, err_from_errno(errno), "eventfd: %s", strerror(errno));
     }
+    int rc = receive_pool_new(server->access, &server->pool, err);
+    add_all_routes(server);
     const struct http_server_config config = {
         .listen = given->listen,
         .tls = given->tls,
@@ -245,7 +262,6 @@ static int start(struct peer_server *server, const struct peer_server_config *gi
         .connection_bytes = CONNECTION_BYTES,
         .idle_timeout_ms = IDLE_TIMEOUT_MS,
     };
-    int rc = receive_pool_new(server->access, &server->receive.pool, err);
     rc = rc ? rc : http_server_open(&config, &server->http, err);
     rc = rc ? rc : thread_start(&server->thread, serve, server, err);
     server->started = rc == 0;
@@ -261,14 +277,9 @@ int peer_server_open(const struct peer_server_config *config, struct peer_server
         return err_set(err, ERR_MEMORY, "peer server");
     }
     server->access = config->access;
-    add_routes(server, own_routes, sizeof(own_routes) / sizeof(own_routes[0]));
-    for (size_t i = 0; i < RECEIVE_MORE; i++) {
-        server->more[i] = config->more[i];
-        server->receive.more[i] = config->more[i].context;
-        add_routes(server, config->more[i].route, config->more[i].count);
-    }
+    server->more = config->more;
+    server->more_count = config->more_count;
     server->metrics = config->metrics;
-    add_routes(server, &metrics_route, config->metrics.write ? 1 : 0);
     int rc = start(server, config, err);
     if (rc != 0) {
         peer_server_close(&server);
@@ -293,7 +304,7 @@ void peer_server_close(struct peer_server **server)
         file_close(&closing->adopted[i]);
     }
     (void)pthread_mutex_destroy(&closing->lock);
-    receive_pool_free(&closing->receive.pool);
+    receive_pool_free(&closing->pool);
     file_close(&closing->room_fd);
     file_close(&closing->stop_fd);
     free(closing);

@@ -27,22 +27,25 @@ struct peer_metrics {
     const char *token;
 };
 
+/* Routes that others add to the server's own. */
+struct peer_routes {
+    const struct http_route *route;
+    size_t count;
+    void *context; /* of their handlers and sinks, and of the next */
+    /* Called on the server's thread when the room descriptor was written to, or after timeout_ms
+     * (-1: never); NULL: not. */
+    void (*retry)(void *context);
+    int (*timeout_ms)(const void *context);
+    void (*free)(void *context); /* after peer_server_close */
+};
+
 /* All pointers are borrowed until peer_server_close. */
 struct peer_server_config {
     struct address listen;
     struct tls_server tls; /* certificate NULL: without TLS */
     struct access *access;
-    /* More routes, up to PEER_ROUTES_MAX with the server's own. Handlers and sinks get their
-     * context by receive_more (receive.h). */
-    struct peer_routes {
-        const struct http_route *route;
-        size_t count;
-        void *context;
-        /* Called on the server's thread when the room descriptor was written to, or after
-         * timeout_ms (-1: never); NULL: not. */
-        void (*retry)(void *context);
-        int (*timeout_ms)(const void *context);
-    } more[RECEIVE_MORE];
+    const struct peer_routes *more; /* [more_count]; PEER_ROUTES_MAX with the server's own */
+    size_t more_count;
     struct peer_metrics metrics; /* write NULL: no such route */
 };
 

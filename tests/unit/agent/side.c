@@ -58,10 +58,10 @@ static void open_side(struct side *device, size_t stage, enum codec codec, const
     assert_ok(address_parse("127.0.0.1:0", &peers.listen, &err), &err);
     assert_ok(access_new(&device->access, &err), &err);
     assert_ok(snapshot_store_new(directory, &device->snapshots, &err), &err);
-    assert_ok(snapshot_routes_new(device->access, device->snapshots, &device->routes, &err), &err);
+    assert_ok(snapshot_routes_open(device->access, device->snapshots, &device->routes, &err), &err);
     peers.access = device->access;
-    peers.more[RECEIVE_SNAPSHOTS] = (struct peer_routes){
-        .route = snapshot_route_table, .count = SNAPSHOT_ROUTES, .context = device->routes};
+    peers.more = &device->routes;
+    peers.more_count = 1;
     assert_ok(peer_server_open(&peers, &device->server, &err), &err);
     assert_ok(http_client_new(&device->client, &err), &err);
     assert_ok(troubles_new(ignore_change, NULL, &device->troubles, &err), &err);
@@ -87,7 +87,7 @@ void side_close(struct side *device)
     access_set_work(device->access, NULL);
     stage_release(&device->stage);
     peer_server_close(&device->server);
-    snapshot_routes_free(&device->routes);
+    device->routes.free(device->routes.context);
     access_free(&device->access);
     snapshot_store_free(&device->snapshots);
     troubles_free(&device->troubles);

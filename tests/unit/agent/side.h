@@ -19,7 +19,7 @@
 struct side {
     struct access *access;
     struct snapshot_store *snapshots;
-    struct snapshot_routes *routes;
+    struct peer_routes routes;
     struct peer_server *server;
     struct troubles *troubles;
     struct stage *stage;

@@ -115,14 +115,10 @@ static void let_in(struct group *group)
 
 static void open_server(struct group *group)
 {
-    struct peer_server_config peers = {.access = group->access};
+    struct peer_server_config peers = {
+        .access = group->access, .more = &group->routes, .more_count = 1};
     struct err err = {0};
     assert_ok(address_parse("127.0.0.1:0", &peers.listen, &err), &err);
-    peers.more[RECEIVE_MIXES] = (struct peer_routes){.route = mix_route_table,
-                                                     .count = MIX_ROUTES,
-                                                     .context = group->routes,
-                                                     .retry = mix_routes_retry,
-                                                     .timeout_ms = mix_routes_timeout_ms};
     assert_ok(peer_server_open(&peers, &group->server, &err), &err);
     (void)snprintf(group->url, sizeof(group->url), "http://%s",
                    peer_server_address(group->server)->text);
@@ -142,7 +138,7 @@ static void open_group(struct groups *groups, size_t index,
     }
     (void)snprintf(group->device.text, ID_SIZE, "dev_%zu", index);
     assert_ok(access_new(&group->access, &err), &err);
-    assert_ok(mix_routes_new(group->access, &group->routes, &err), &err);
+    assert_ok(mix_routes_open(group->access, &group->routes, &err), &err);
     open_server(group);
     let_in(group);
     assert_ok(ways_new(groups->coordinator.url, &group->ways, &err), &err);
@@ -209,7 +205,7 @@ void groups_close(struct groups *groups)
         access_set_work(group->access, NULL);
         peer_server_close(&group->server);
         work_release(&group->work);
-        mix_routes_free(&group->routes);
+        group->routes.free(group->routes.context);
         access_free(&group->access);
         troubles_free(&group->troubles);
         ways_free(&group->ways);

@@ -24,7 +24,7 @@ struct group {
     struct groups *groups;
     struct assignment_run *run;
     struct access *access;
-    struct mix_routes *routes;
+    struct peer_routes routes;
     struct peer_server *server;
     struct ways *ways;
     struct troubles *troubles;

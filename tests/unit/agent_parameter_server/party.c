@@ -97,13 +97,10 @@ void party_open(struct party *party, int64_t peer_ms)
     buf_init(&party->reply, REPLY_MAX);
     assert_ok(address_parse("127.0.0.1:0", &peers.listen, &err), &err);
     assert_ok(access_new(&party->access, &err), &err);
-    assert_ok(exchange_routes_new(party->access, &party->routes, &err), &err);
+    assert_ok(exchange_routes_open(party->access, &party->routes, &err), &err);
     peers.access = party->access;
-    peers.more[RECEIVE_STRATEGIES] = (struct peer_routes){.route = exchange_route_table,
-                                                          .count = EXCHANGE_ROUTES,
-                                                          .context = party->routes,
-                                                          .retry = exchange_routes_retry,
-                                                          .timeout_ms = exchange_routes_timeout_ms};
+    peers.more = &party->routes;
+    peers.more_count = 1;
     assert_ok(peer_server_open(&peers, &party->server, &err), &err);
     assert_ok(http_client_new(&party->client, &err), &err);
     (void)snprintf(party->url, sizeof(party->url), "http://%s",
@@ -156,7 +153,7 @@ void party_close(struct party *party)
     struct work *work = member_work(party->member);
     work_release(&work);
     peer_server_close(&party->server);
-    exchange_routes_free(&party->routes);
+    party->routes.free(party->routes.context);
     access_free(&party->access);
     buf_done(&party->reply);
     free(party->run);

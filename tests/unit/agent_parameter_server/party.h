@@ -33,7 +33,7 @@ struct member *party_member(const struct assignment_run *run, int room_fd);
 struct party {
     struct assignment_run *run;
     struct access *access;
-    struct exchange_routes *routes;
+    struct peer_routes routes;
     struct peer_server *server;
     struct member *member;
     struct http_client *client;

@@ -47,6 +47,7 @@ static struct model *make_model(void)
 struct lead {
     struct access *access;
     struct peer_server *server;
+    struct peer_routes routes;
     struct member *worker;
     atomic_int begun, ended; /* bodies of sums */
     int64_t stated;          /* the version of the parameters, as it says */
@@ -56,7 +57,7 @@ struct lead {
 /* Any parameters of version 0: zeros; `stated` may be another one. */
 static void give(void *context, struct http_exchange *exchange)
 {
-    struct lead *lead = receive_more(context, RECEIVE_STRATEGIES);
+    struct lead *lead = context;
     struct exchange_message pull = {.kind = EXCHANGE_PARAMETERS, .from = 1};
     int64_t version, first, end;
     assert_true(answers_number(exchange, "version", &version));
@@ -82,7 +83,7 @@ struct sum {
 static bool open_sum(void *context, struct http_exchange *exchange, void **state)
 {
     static struct sum sum;
-    sum = (struct sum){receive_more(context, RECEIVE_STRATEGIES), exchange};
+    sum = (struct sum){context, exchange};
     (void)atomic_fetch_add(&sum.lead->begun, 1);
     *state = &sum;
     return true;
@@ -110,7 +111,7 @@ static void abort_sum(void *state)
 static const struct http_sink sink = {
     .open = open_sum, .write = take_sum, .finish = finish_sum, .abort = abort_sum};
 
-static const struct http_route routes[EXCHANGE_ROUTES] = {
+static const struct http_route routes[] = {
     {.method = "GET",
      .pattern = "/peer/v1/{job}/{generation}/parameters/{version}/{first}/{end}",
      .handle = give},
@@ -175,8 +176,10 @@ static void open_scene(struct scene *scene, int64_t share, int64_t stated)
     assert_ok(address_parse("127.0.0.1:0", &peers.listen, &err), &err);
     assert_ok(access_new(&lead->access, &err), &err);
     peers.access = lead->access;
-    peers.more[RECEIVE_STRATEGIES] =
-        (struct peer_routes){.route = routes, .count = EXCHANGE_ROUTES, .context = lead};
+    lead->routes = (struct peer_routes){
+        .route = routes, .count = sizeof(routes) / sizeof(routes[0]), .context = lead};
+    peers.more = &lead->routes;
+    peers.more_count = 1;
     assert_ok(peer_server_open(&peers, &lead->server, &err), &err);
     assert_ok(ways_new("http://127.0.0.1:7410", &scene->ways, &err), &err);
     assert_ok(troubles_new(ignore_change, NULL, &scene->troubles, &err), &err);

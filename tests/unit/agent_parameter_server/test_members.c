@@ -170,7 +170,7 @@ static void pulls_contain_trained_layers_only(void **state)
 struct fellow {
     struct assignment_run *run;
     struct access *access;
-    struct exchange_routes *routes;
+    struct peer_routes routes;
     struct peer_server *server;
     struct ways *ways;
     struct troubles *troubles;
@@ -234,13 +234,10 @@ static void listen_as(struct company *company, size_t s)
     assert_non_null(assignment);
     assert_ok(address_parse("127.0.0.1:0", &peers.listen, &err), &err);
     assert_ok(access_new(&fellow->access, &err), &err);
-    assert_ok(exchange_routes_new(fellow->access, &fellow->routes, &err), &err);
+    assert_ok(exchange_routes_open(fellow->access, &fellow->routes, &err), &err);
     peers.access = fellow->access;
-    peers.more[RECEIVE_STRATEGIES] = (struct peer_routes){.route = exchange_route_table,
-                                                          .count = EXCHANGE_ROUTES,
-                                                          .context = fellow->routes,
-                                                          .retry = exchange_routes_retry,
-                                                          .timeout_ms = exchange_routes_timeout_ms};
+    peers.more = &fellow->routes;
+    peers.more_count = 1;
     assert_ok(peer_server_open(&peers, &fellow->server, &err), &err);
     assignment->has_run = true;
     (void)snprintf(assignment->run.job.text, ID_SIZE, PARTY_JOB);
@@ -340,7 +337,7 @@ static void disband(struct company *company)
         access_set_work(fellow->access, NULL);
         work_release(&work);
         peer_server_close(&fellow->server);
-        exchange_routes_free(&fellow->routes);
+        fellow->routes.free(fellow->routes.context);
         access_free(&fellow->access);
         ways_free(&fellow->ways);
         troubles_free(&fellow->troubles);

@@ -56,11 +56,12 @@ static void empty(void *context, struct http_exchange *exchange)
     http_reply(exchange, 204, NULL, NULL, 0);
 }
 
+static char text_of_the_route[] = "busy";
+
 static void busy(void *context, struct http_exchange *exchange)
 {
-    (void)context;
     http_reply_header(exchange, "Retry-After", "2");
-    reply_text(exchange, 503, "busy");
+    reply_text(exchange, 503, context);
 }
 
 static void release(void *arg)
@@ -99,7 +100,7 @@ static const struct http_route routes[] = {
     {.method = "PUT", .pattern = "/collect", .handle = collect, .body_max = 1000},
     {.method = "DELETE", .pattern = "/empty", .handle = empty},
     {.method = "GET", .pattern = "/empty", .handle = empty},
-    {.method = "GET", .pattern = "/busy", .handle = busy},
+    {.method = "GET", .pattern = "/busy", .handle = busy, .context = text_of_the_route},
     {.method = "GET", .pattern = "/borrowed", .handle = borrowed},
 };
 
@@ -414,6 +415,7 @@ static void retry_after_arrives_in_milliseconds(void **state)
 {
     struct fixture *f = *state;
     assert_int_equal(call(f, "GET", "/busy", NULL, 0), 503);
+    assert_string_equal(f->reply.data, text_of_the_route);
     assert_int_equal(f->result.retry_after_ms, 2000);
     assert_int_equal(call(f, "GET", "/empty", NULL, 0), 204);
     assert_int_equal(f->result.retry_after_ms, 0);
