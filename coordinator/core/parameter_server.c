@@ -315,6 +315,7 @@ static size_t list_peers(struct assignment_run *run, struct peer *out[STRATEGY_P
 }
 
 const struct strategy parameter_server_strategy = {
+    .takes_shares = true,
     .solve = servers_problem_solve,
     .leave_out = leave_out,
     .resume = servers_problem_resume,

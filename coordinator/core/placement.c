@@ -251,14 +251,22 @@ static int place_best(struct planning *planning, const struct planning_attempt *
     return solve_classes(planning, attempt, &request, out, err);
 }
 
-/* Every stage of a pipeline keeps units and computes all micro-batches. */
+static const char *taker_of_shares(void)
+{
+    int strategy = 0;
+    while (strategy + 1 < STRATEGY_COUNT && !strategy_of(strategy)->takes_shares) {
+        strategy++;
+    }
+    return job_strategy_names[strategy];
+}
+
 static int check_request(const struct planning *planning, const struct replan_request *wanted,
                          struct err *err)
 {
     const bool servers = wanted && wanted->servers > 0, shares = wanted && wanted->share_end_count;
-    return planning->strategy->all_keep && (servers || shares)
-               ? err_set(err, ERR_INVALID, "%s: only with strategy 'parameter_server'",
-                         servers ? "/servers" : "/share_ends")
+    return !planning->strategy->takes_shares && (servers || shares)
+               ? err_set(err, ERR_INVALID, "%s: only with strategy '%s'",
+                         servers ? "/servers" : "/share_ends", taker_of_shares())
                : 0;
 }
 

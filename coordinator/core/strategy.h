@@ -46,7 +46,8 @@ struct strategy_memory {
 };
 
 struct strategy {
-    bool all_keep; /* every stage keeps units, so that there are no more stages than units */
+    bool all_keep;     /* every stage keeps units, so that there are no more stages than units */
+    bool takes_shares; /* a request may state how many stages keep units, and shares of the step */
 
     /* ---- a question to the planner; any thread ---- */
     /* Choose among planning->pool and plan their work. The answer is planning->solution.
