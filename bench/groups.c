@@ -25,7 +25,7 @@
 #include "coordinator/core/core.h"
 #include "coordinator/core/event.h"
 #include "coordinator/core/placement.h"
-#include "coordinator/core/planning.h"
+#include "coordinator/core/question.h"
 #include "coordinator/store/state.h"
 #include "coordinator/turn/objects.h"
 #include "libtrain/description/description.h"
@@ -428,7 +428,7 @@ static void run(struct bench *bench, const char *directory, bool rounds, int64_t
     struct err err = {0};
     must(json_parse(text, strlen(text), &description, &err), "a description", &err);
     must(description_parse(description, &fit, &bench->model, NULL, &err), "a model", &err);
-    must(planning_new(&bench->planning, &err), "planning", &err);
+    must(question_new(&bench->planning, &err), "planning", &err);
     must(core_new(&core_config_default, &bench->core, &err), "the core", &err);
     must(state_open(directory, &bench->state, &err), "the store", &err);
     bench->now_ms = BEGIN_MS;
@@ -450,7 +450,7 @@ static void run(struct bench *bench, const char *directory, bool rounds, int64_t
     report(bench, rounds, seconds);
     state_close(&bench->state);
     core_free(&bench->core);
-    planning_free(&bench->planning);
+    question_free(&bench->planning);
     model_free(&bench->model);
 }
 

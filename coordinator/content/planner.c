@@ -9,6 +9,7 @@
 #include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/core/placement.h"
+#include "coordinator/core/question.h"
 
 /* One search at a time. While it runs, `planning` and what follows are the worker's. */
 struct search {
@@ -59,7 +60,7 @@ static int search_new(struct planner *planner, struct search *search,
 {
     search->job = (struct work_job){.run = search_run, .done = done};
     search->planner = planner;
-    int rc = planning_new(&search->planning, err);
+    int rc = question_new(&search->planning, err);
     if (rc == 0) {
         search->planning->cancelled = work_stop_flag(planner->coordinator->work);
     }
@@ -193,8 +194,8 @@ void planner_free(struct planner **pointer)
         for (struct planner_question *question; (question = pop(planner));) {
             question->done(question, NULL);
         }
-        planning_free(&planner->core.planning);
-        planning_free(&planner->users.planning);
+        question_free(&planner->core.planning);
+        question_free(&planner->users.planning);
         free(planner);
         *pointer = NULL;
     }

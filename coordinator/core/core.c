@@ -26,6 +26,7 @@
 #include "coordinator/core/lease.h"
 #include "coordinator/core/parents.h"
 #include "coordinator/core/patches.h"
+#include "coordinator/core/question.h"
 #include "coordinator/core/restore.h"
 #include "coordinator/core/timers.h"
 #include "coordinator/core/scheduler.h"
@@ -100,7 +101,7 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
         !core->candidate_rank || !core->held || !core->planned || !core->answer || !core->shard) {
         return err_set(err, ERR_MEMORY, "out of memory for the state of the coordinator");
     }
-    rc = planning_new(&core->planning, err);
+    rc = question_new(&core->planning, err);
     rc = rc ? rc : capacity_new(config->devices_max, &core->capacity, err);
     rc = rc ? rc : traffic_new(config->devices_max, &core->traffic, err);
     if (rc != 0) {
@@ -133,7 +134,7 @@ void core_free(struct core **pointer)
     free(core->queue);
     free(core->candidate);
     free(core->candidate_rank);
-    planning_free(&core->planning);
+    question_free(&core->planning);
     free(core->planned);
     capacity_free(&core->capacity);
     traffic_free(&core->traffic);

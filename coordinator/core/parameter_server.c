@@ -5,7 +5,7 @@
 #include "coordinator/core/keepers.h"
 #include "coordinator/core/layout.h"
 #include "coordinator/core/peers.h"
-#include "coordinator/core/planning.h"
+#include "coordinator/core/planning_servers.h"
 #include "coordinator/core/servers_memory.h"
 #include "coordinator/core/servers_problem.h"
 #include "coordinator/core/state.h"
@@ -32,7 +32,7 @@ static void leave_out(struct planning *planning)
     static const enum partition_reason reasons[] = {[SERVERS_SLOWER] = PARTITION_SLOWER,
                                                     [SERVERS_NO_MEMORY] = PARTITION_NO_MEMORY,
                                                     [SERVERS_STAGES_FULL] = PARTITION_STAGES_FULL};
-    const struct servers_plan *plan = &planning->solution.servers;
+    const struct servers_plan *plan = &planning_servers(planning)->answer.plan;
     planning->left_out_count = 0;
     for (size_t i = 0; i < plan->idle_count; i++) {
         const struct servers_idle *idle = &plan->idle[i];
@@ -58,7 +58,7 @@ static void predict(const struct planning *planning, size_t s, struct plan_stage
 
 static double update_seconds(const struct planning *planning, size_t s)
 {
-    const struct servers_stage *stage = &planning->solution.servers.stage[s];
+    const struct servers_stage *stage = &planning_servers(planning)->answer.plan.stage[s];
     const size_t row = planning->solution.chosen[s] * planning->model->unit_count;
     double seconds = 0;
     for (size_t u = stage->first; u < stage->end; u++) {
@@ -76,7 +76,7 @@ static int64_t sum_of(const struct plan_memory *memory)
 
 static void fill_stage(const struct planning *planning, size_t s, struct plan_stage *out)
 {
-    const struct servers_plan *found = &planning->solution.servers;
+    const struct servers_plan *found = &planning_servers(planning)->answer.plan;
     const struct servers_stage *stage = &found->stage[s];
     const struct servers_work *work = &found->work[s];
     *out = (struct plan_stage){
@@ -127,7 +127,7 @@ static double fluid_seconds(const struct planned *planned, int64_t micro_batches
 
 static void fill_transfers(struct planning *planning, struct planned_transfers *out)
 {
-    out->chosen = planning->solution.servers.transfers;
+    out->chosen = planning_servers(planning)->answer.plan.transfers;
     out->optimal_seconds = servers_problem_seconds(planning, SEGMENTS_OPTIMAL);
     out->whole_seconds = servers_problem_seconds(planning, SEGMENTS_WHOLE);
     out->layer_seconds = servers_problem_seconds(planning, SEGMENTS_LAYER);
@@ -136,9 +136,9 @@ static void fill_transfers(struct planning *planning, struct planned_transfers *
 
 static void fill_plan(struct planning *planning, struct planned *out)
 {
-    const struct servers_plan *found = &planning->solution.servers;
+    const struct servers_plan *found = &planning_servers(planning)->answer.plan;
     servers_problem_expect(planning);
-    out->gap = planning->solution.servers_gap;
+    out->gap = planning_servers(planning)->answer.gap;
     out->expected_seconds = found->step_seconds;
     for (size_t s = 0; s < found->stage_count; s++) {
         fill_stage(planning, s, &out->stage[s]);
@@ -152,7 +152,7 @@ static void fill_plan(struct planning *planning, struct planned *out)
 
 static uint64_t state_bytes(struct planning *planning, size_t stage)
 {
-    return servers_memory_state(planning, &planning->solution.servers.stage[stage]);
+    return servers_memory_state(planning, &planning_servers(planning)->answer.plan.stage[stage]);
 }
 
 /* Whether the shares follow each other, from 0 on. */
@@ -315,7 +315,10 @@ static size_t list_peers(struct assignment_run *run, struct peer *out[STRATEGY_P
 }
 
 const struct strategy parameter_server_strategy = {
+    .strategy = STRATEGY_PARAMETER_SERVER,
     .takes_shares = true,
+    .scratch_new = servers_problem_scratch_new,
+    .scratch_free = servers_problem_scratch_free,
     .solve = servers_problem_solve,
     .leave_out = leave_out,
     .resume = servers_problem_resume,

@@ -13,7 +13,7 @@
 
 static void fill_stage(const struct planning *planning, size_t s, struct plan_stage *out)
 {
-    const struct partition_plan *found = &planning->solution.pipeline;
+    const struct partition_plan *found = problem_plan(planning);
     const size_t row = planning->solution.chosen[s] * planning->model->unit_count;
     *out = (struct plan_stage){
         .first = s == 0 ? 0 : (int64_t)found->end[s - 1],
@@ -31,7 +31,7 @@ static void fill_stage(const struct planning *planning, size_t s, struct plan_st
 
 static void fill_plan(struct planning *planning, struct planned *out)
 {
-    const struct partition_plan *found = &planning->solution.pipeline;
+    const struct partition_plan *found = problem_plan(planning);
     out->strict = found->strict;
     out->optimal = found->optimal;
     out->gap = found->gap;
@@ -133,7 +133,10 @@ static size_t list_peers(struct assignment_run *run, struct peer *out[STRATEGY_P
 }
 
 const struct strategy pipeline_strategy = {
+    .strategy = STRATEGY_PIPELINE,
     .all_keep = true,
+    .scratch_new = problem_scratch_new,
+    .scratch_free = problem_scratch_free,
     .solve = problem_solve,
     .leave_out = problem_left_out,
     .resume = problem_continue,

@@ -1,45 +1,14 @@
 #include "coordinator/core/planning.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "libtrain/memory/arena.h"
 
 #define SECONDS_MIN 1e-9 /* of a micro-batch: predictions are above */
 
 _Static_assert(PLANNING_CLASS_SIZE == sizeof(((struct device *)0)->numeric_class),
                "a numeric class is copied whole");
-
-int planning_new(struct planning **out, struct err *err)
-{
-    /* Large and mostly untouched: pages are used as questions need them. */
-    AUTO(planning_free) struct planning *planning = calloc(1, sizeof(*planning));
-    if (!planning) {
-        return err_set(err, ERR_MEMORY, "out of memory for a question to the planner");
-    }
-    int rc = arena_scratch_new(&planning->arena, err);
-    rc = rc == 0 ? partition_scratch_new(&planning->search, err) : rc;
-    rc = rc == 0 ? servers_scratch_new(SEGMENTS_LAYERS_MAX, &planning->servers.scratch, err) : rc;
-    if (rc != 0) {
-        return rc;
-    }
-    *out = planning;
-    planning = NULL;
-    return 0;
-}
-
-void planning_free(struct planning **pointer)
-{
-    if (*pointer) {
-        arena_scratch_free(&(*pointer)->arena);
-        partition_scratch_free(&(*pointer)->search);
-        servers_scratch_free(&(*pointer)->servers.scratch);
-        free(*pointer);
-        *pointer = NULL;
-    }
-}
 
 void planning_write(const struct planned *planned, struct plan *out)
 {

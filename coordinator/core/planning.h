@@ -8,7 +8,6 @@
 #include "coordinator/core/avoidance.h"
 #include "coordinator/core/codecs.h"
 #include "coordinator/core/matching.h"
-#include "coordinator/core/planning_servers.h"
 #include "coordinator/core/shortage.h"
 #include "coordinator/core/solution.h"
 #include "coordinator/plan/partition.h"
@@ -142,9 +141,8 @@ struct planning {
     struct stage_bytes stage_bytes[UNITS_MAX + 1][UNITS_MAX + 1];
     enum conv2d_backend backend; /* stage_bytes of this stamp are of this backend and recompute */
     uint32_t stamp;
-    struct arena_scratch *arena; /* for computing memory */
-    struct partition_scratch *search;
-    struct planning_servers servers;
+    struct arena_scratch *arena;   /* for computing memory */
+    void *scratch[STRATEGY_COUNT]; /* of each strategy that has a row of its own */
 };
 
 /* The answer. */
@@ -172,10 +170,6 @@ struct planned {
     size_t attempt_index;
     char first_failure[MESSAGE_SIZE]; /* why the first attempt failed; "": it succeeded */
 };
-
-/* Reserve a question: some megabytes, of which a small one touches little. ERR_MEMORY. */
-NODISCARD int planning_new(struct planning **out, struct err *err);
-void planning_free(struct planning **planning);
 
 /* Write the part of a plan that the planner decides. */
 void planning_write(const struct planned *planned, struct plan *out);

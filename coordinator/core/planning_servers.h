@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "coordinator/core/planning.h"
 #include "coordinator/plan/servers.h"
 #include "libtrain/model/layers.h"
 #include "libtrain/model/segments.h"
@@ -40,6 +41,11 @@ struct planned_transfers {
     double optimal_seconds, whole_seconds, layer_seconds, layer_window_seconds;
 };
 
+struct servers_answer {
+    struct servers_plan plan; /* devices are candidates */
+    double gap;               /* step_seconds / a bound of all plans - 1 */
+};
+
 struct planning_servers {
     size_t layer_count, part_count;
     struct model_layer layer[SEGMENTS_LAYERS_MAX];
@@ -56,6 +62,12 @@ struct planning_servers {
     struct worker_bytes worker;
     struct servers_problem problem; /* of the last search */
     struct servers_scratch *scratch;
+    struct servers_answer answer; /* the solution */
 };
+
+static inline struct planning_servers *planning_servers(const struct planning *planning)
+{
+    return planning->scratch[STRATEGY_PARAMETER_SERVER];
+}
 
 #endif

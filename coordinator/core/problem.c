@@ -2,6 +2,7 @@
  * memory. */
 #include "coordinator/core/problem.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/core/codecs.h"
@@ -16,6 +17,39 @@ _Static_assert(STAGES_MAX <= PARTITION_STAGES_MAX &&
                    UNITS_MAX <= PARTITION_UNITS_MAX,
                "every plan can be made");
 _Static_assert(MODEL_UNITS_MAX <= UNITS_MAX, "every model can be planned");
+_Static_assert(sizeof(struct partition_plan) <= SOLUTION_OWN_MAX, "a solution holds the plan");
+
+struct problem_scratch {
+    struct partition_scratch *search;
+    struct partition_plan plan; /* of the solution */
+};
+
+int problem_scratch_new(void **out, struct err *err)
+{
+    struct problem_scratch *scratch = calloc(1, sizeof(*scratch));
+    if (!scratch) {
+        return err_set(err, ERR_MEMORY, "out of memory for a question about a pipeline");
+    }
+    *out = scratch;
+    return partition_scratch_new(&scratch->search, err);
+}
+
+void problem_scratch_free(void *arg)
+{
+    struct problem_scratch *scratch = arg;
+    partition_scratch_free(&scratch->search);
+    free(scratch);
+}
+
+static struct problem_scratch *scratch_of(const struct planning *planning)
+{
+    return planning->scratch[STRATEGY_PIPELINE];
+}
+
+const struct partition_plan *problem_plan(const struct planning *planning)
+{
+    return &scratch_of(planning)->plan;
+}
 
 /* Of one op in the plan of a stage's memory: PARTITION_MEMORY_WORK_MAX. */
 #define MEMORY_WORK 0.7
@@ -79,7 +113,7 @@ static uint64_t stage_memory(void *arg, size_t device, size_t first, size_t end,
 
 struct plan_memory problem_memory(const struct planning *planning, size_t stage)
 {
-    const struct partition_plan *plan = &planning->solution.pipeline;
+    const struct partition_plan *plan = problem_plan(planning);
     size_t first = stage == 0 ? 0 : plan->end[stage - 1];
     struct memory_request request = request_of(planning, first, plan->end[stage]);
     struct memory_bytes bytes;
@@ -102,7 +136,7 @@ struct plan_memory problem_memory(const struct planning *planning, size_t stage)
 
 uint64_t problem_state_bytes(struct planning *planning, size_t stage)
 {
-    const struct partition_plan *plan = &planning->solution.pipeline;
+    const struct partition_plan *plan = problem_plan(planning);
     size_t first = stage == 0 ? 0 : plan->end[stage - 1];
     return range_bytes(planning, first, plan->end[stage])->snapshot;
 }
@@ -234,16 +268,18 @@ static int solve(struct planning *planning, const struct problem_request *reques
     set_widest(planning, coded ? codecs_auto[1] : codecs_wanted(&planning->spec));
     planning->problem = problem_of(planning, request, coded);
     struct solution *out = &planning->solution;
-    int rc = partition_solve(&planning->problem, planning->search, &out->pipeline, err);
+    struct partition_plan *plan = &scratch_of(planning)->plan;
+    int rc = partition_solve(&planning->problem, scratch_of(planning)->search, plan, err);
     if (rc != 0) {
         return rc;
     }
-    planning->work += out->pipeline.work;
-    out->stage_count = out->pipeline.stage_count;
-    out->step_seconds = out->pipeline.step_seconds;
+    planning->work += plan->work;
+    out->stage_count = plan->stage_count;
+    out->step_seconds = plan->step_seconds;
     for (size_t s = 0; s < out->stage_count; s++) {
-        out->chosen[s] = planning->pool[out->pipeline.device[s]];
+        out->chosen[s] = planning->pool[plan->device[s]];
     }
+    memcpy(out->own, plan, sizeof(*plan));
     return 0;
 }
 
@@ -296,13 +332,13 @@ int problem_solve(struct planning *planning, const struct problem_request *reque
 
 void problem_left_out(struct planning *planning)
 {
-    planning->left_out_count = partition_left_out(&planning->problem, planning->search,
-                                                  &planning->solution.pipeline, planning->left_out);
+    planning->left_out_count = partition_left_out(&planning->problem, scratch_of(planning)->search,
+                                                  &scratch_of(planning)->plan, planning->left_out);
 }
 
 void problem_expect(struct planning *planning)
 {
-    struct partition_plan plan = planning->solution.pipeline;
+    struct partition_plan plan = *problem_plan(planning);
     const struct problem_request request = {.in_order = true};
     bool coded = false;
     planning->pool_count = plan.stage_count;
@@ -317,15 +353,15 @@ void problem_expect(struct planning *planning)
     for (size_t s = 0; s < plan.stage_count; s++) {
         planning->pool_cap_bytes[s] = UINT64_MAX; /* it fits */
     }
-    partition_play(&planning->problem, planning->search, &plan);
-    memcpy(plan.device, planning->solution.pipeline.device, sizeof(plan.device));
-    planning->solution.pipeline = plan;
+    partition_play(&planning->problem, scratch_of(planning)->search, &plan);
+    memcpy(plan.device, problem_plan(planning)->device, sizeof(plan.device));
+    scratch_of(planning)->plan = plan;
 }
 
 static enum codec codec_of(const struct planning *planning, size_t stage)
 {
     const bool is_auto = planning->spec.compression == COMPRESSION_AUTO;
-    return codecs_of_link(is_auto ? codecs_auto[planning->solution.pipeline.codec[stage]]
+    return codecs_of_link(is_auto ? codecs_auto[problem_plan(planning)->codec[stage]]
                                   : codecs_wanted(&planning->spec),
                           planning->device[planning->solution.chosen[stage]].codecs,
                           planning->device[planning->solution.chosen[stage + 1]].codecs);
@@ -333,7 +369,7 @@ static enum codec codec_of(const struct planning *planning, size_t stage)
 
 struct plan_link problem_link(const struct planning *planning, size_t stage)
 {
-    const struct partition_plan *plan = &planning->solution.pipeline;
+    const struct partition_plan *plan = problem_plan(planning);
     const enum codec codec = codec_of(planning, stage);
     const uint64_t values = planning->border_bytes[plan->end[stage] - 1] / sizeof(float);
     const double bytes = (double)codec_bytes(codec, values);
@@ -345,7 +381,7 @@ struct plan_link problem_link(const struct planning *planning, size_t stage)
 
 struct plan_bottleneck problem_bottleneck(const struct planning *planning)
 {
-    const struct partition_plan *plan = &planning->solution.pipeline;
+    const struct partition_plan *plan = problem_plan(planning);
     struct plan_bottleneck most = {.part = PART_STAGE, .busy = plan->busy[0]};
     for (size_t s = 1; s < plan->stage_count; s++) {
         if (plan->link_busy[s - 1] > most.busy) {
@@ -360,9 +396,11 @@ struct plan_bottleneck problem_bottleneck(const struct planning *planning)
 
 void problem_continue(struct planning *planning)
 {
+    struct partition_plan *plan = &scratch_of(planning)->plan;
     bool coded = false;
-    for (size_t s = 0; s + 1 < planning->solution.stage_count; s++) {
-        coded = coded || planning->solution.pipeline.codec[s] > 0;
+    memcpy(plan, planning->solution.own, sizeof(*plan));
+    for (size_t s = 0; s + 1 < plan->stage_count; s++) {
+        coded = coded || plan->codec[s] > 0;
     }
     set_widest(planning, coded ? codecs_auto[1] : codecs_wanted(&planning->spec));
 }

@@ -8,10 +8,14 @@
 
 #include "base/err.h"
 #include "coordinator/core/solution.h"
+#include "coordinator/plan/partition.h"
 #include "schema/plan.h"
 
 struct planning;
 
+/* Of the row of the pipeline. */
+NODISCARD int problem_scratch_new(void **out, struct err *err);
+void problem_scratch_free(void *scratch);
 /* Choose among planning->pool and split the model across them. The answer is
  * planning->solution. Errors as partition_solve. */
 NODISCARD int problem_solve(struct planning *planning, const struct problem_request *request,
@@ -19,6 +23,8 @@ NODISCARD int problem_solve(struct planning *planning, const struct problem_requ
 /* Say what the devices of the pool outside of the answer would change, in planning->left_out. To be
  * called after problem_solve. */
 void problem_left_out(struct planning *planning);
+/* Return the solution as the planner of pipelines states it. */
+const struct partition_plan *problem_plan(const struct planning *planning);
 /* Return the link after a stage of the solution but the last. */
 struct plan_link problem_link(const struct planning *planning, size_t stage);
 /* Return the busiest stage or link of the solution. */
@@ -26,7 +32,7 @@ struct plan_bottleneck problem_bottleneck(const struct planning *planning);
 /* Set the step time and the shares of the solution to the expected ones, without margins. The
  * search is over: planning->pool is overwritten. */
 void problem_expect(struct planning *planning);
-/* Let the memory of stages be that of the solution, after another search. */
+/* Let the plan and the memory of stages be those of the solution, after another search. */
 void problem_continue(struct planning *planning);
 /* Return the memory of the planned stage by use, without replicas. */
 struct plan_memory problem_memory(const struct planning *planning, size_t stage);

@@ -1,6 +1,6 @@
 #include "coordinator/core/servers_memory.h"
 
-#include "coordinator/core/planning.h"
+#include "coordinator/core/planning_servers.h"
 #include "coordinator/core/pool.h"
 
 #define MEMORY_WORK 0.7 /* of one op in the plan of a stage's memory: PARTITION_MEMORY_WORK_MAX */
@@ -101,7 +101,7 @@ static uint64_t more_sums(const struct servers_stage *stage)
 
 static uint64_t trained_bytes(const struct planning *planning, const struct servers_stage *stage)
 {
-    const uint64_t *before = planning->servers.trained_before;
+    const uint64_t *before = planning_servers(planning)->trained_before;
     return before[stage->end] - before[stage->first];
 }
 
@@ -143,7 +143,7 @@ static void measure_worker(struct planning *planning, struct worker_bytes *out)
 static uint64_t share_bytes(struct planning *planning, const struct servers_stage *stage,
                             size_t threads)
 {
-    struct worker_bytes *worker = &planning->servers.worker;
+    struct worker_bytes *worker = &planning_servers(planning)->worker;
     if (worker->stamp != planning->stamp) {
         measure_worker(planning, worker);
     }

@@ -1,10 +1,11 @@
 #include "coordinator/core/servers_problem.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/planning.h"
+#include "coordinator/core/planning_servers.h"
 #include "coordinator/core/pool.h"
 #include "coordinator/core/servers_memory.h"
 #include "coordinator/plan/servers_play.h"
@@ -15,10 +16,29 @@ _Static_assert(STAGES_MAX <= SERVERS_STAGES_MAX && PLANNING_DEVICES_MAX <= SERVE
                    UNITS_MAX <= SERVERS_UNITS_MAX && PLANNING_TIMES_MAX <= PLANNING_UNIT_TIMES_MAX,
                "every plan can be made");
 
+_Static_assert(sizeof(struct servers_answer) <= SOLUTION_OWN_MAX, "a solution holds the answer");
+
 /* Of timing a share: PARTITION_WORK_MAX. */
 #define SHARE_WORK 8.0
 /* Adding a sum to another reads both and writes one. */
 #define ADD_PASSES 3
+
+int servers_problem_scratch_new(void **out, struct err *err)
+{
+    struct planning_servers *servers = calloc(1, sizeof(*servers));
+    if (!servers) {
+        return err_set(err, ERR_MEMORY, "out of memory for a question about servers");
+    }
+    *out = servers;
+    return servers_scratch_new(SEGMENTS_LAYERS_MAX, &servers->scratch, err);
+}
+
+void servers_problem_scratch_free(void *arg)
+{
+    struct planning_servers *servers = arg;
+    servers_scratch_free(&servers->scratch);
+    free(servers);
+}
 
 /* ---- layers ---- */
 
@@ -26,7 +46,7 @@ _Static_assert(STAGES_MAX <= SERVERS_STAGES_MAX && PLANNING_DEVICES_MAX <= SERVE
  * before, or to the first one of all. */
 static void add_unit(struct planning *planning, size_t unit, size_t *layer)
 {
-    struct planning_servers *servers = &planning->servers;
+    struct planning_servers *servers = planning_servers(planning);
     const struct unit *of = &planning->model->unit[unit];
     const size_t first_part = servers->part_count;
     struct op_cost op[MODEL_UNIT_OPS_MAX];
@@ -57,7 +77,7 @@ static void add_unit(struct planning *planning, size_t unit, size_t *layer)
 
 static int take_layers(struct planning *planning, struct err *err)
 {
-    struct planning_servers *servers = &planning->servers;
+    struct planning_servers *servers = planning_servers(planning);
     const struct model *model = planning->model;
     static const size_t most = SEGMENTS_LAYERS_MAX;
     const struct model_layer *layer = servers->layer;
@@ -88,7 +108,7 @@ static int take_layers(struct planning *planning, struct err *err)
 /* Large models leave room for the times of fewer devices: the fastest stay. */
 static void limit_pool(struct planning *planning)
 {
-    const size_t most = PLANNING_LAYER_TIMES_MAX / planning->servers.layer_count;
+    const size_t most = PLANNING_LAYER_TIMES_MAX / planning_servers(planning)->layer_count;
     while (planning->pool_count > most) {
         size_t slowest = 0;
         for (size_t i = 1; i < planning->pool_count; i++) {
@@ -104,7 +124,7 @@ static void limit_pool(struct planning *planning)
 static void take_times(struct planning *planning, size_t at, const double *forward,
                        const double *backward)
 {
-    struct planning_servers *servers = &planning->servers;
+    struct planning_servers *servers = planning_servers(planning);
     const size_t units = planning->model->unit_count, layers = servers->layer_count;
     const struct planning_device *device = &planning->device[planning->pool[at]];
     const double *update = &planning->update_seconds[planning->pool[at] * units];
@@ -154,17 +174,17 @@ static void take_options(struct planning *planning, struct servers_problem *out)
         out->automatic ? SEGMENTS_OPTIMAL : (enum segments_transfers)options->transfers;
     out->segment_bytes = (double)options->segment_bytes;
     out->shares = options->share_count > 0 ? SERVERS_GIVEN : shares[options->shares];
-    out->share = planning->servers.share;
+    out->share = planning_servers(planning)->share;
     out->share_count = options->share_count;
     for (size_t i = 0; i < options->share_count; i++) {
-        planning->servers.share[i] = (size_t)options->share[i];
+        planning_servers(planning)->share[i] = (size_t)options->share[i];
     }
 }
 
 static void state_problem(struct planning *planning, bool expected)
 {
     static const struct link_sums none;
-    struct planning_servers *servers = &planning->servers;
+    struct planning_servers *servers = planning_servers(planning);
     pool_take(planning);
     take_devices(planning, expected);
     servers->problem = (struct servers_problem){
@@ -215,7 +235,7 @@ static size_t pool_find(const struct planning *planning, const struct device_id 
 static int take_places(struct planning *planning, struct err *err)
 {
     const struct server_options *options = &planning->spec.parameter_server;
-    struct planning_servers *servers = &planning->servers;
+    struct planning_servers *servers = planning_servers(planning);
     for (size_t s = 0; s < options->place_count; s++) {
         servers->server_device[s] = pool_find(planning, &options->place[s].device);
         servers->server_end[s] = (size_t)options->place[s].end;
@@ -232,7 +252,7 @@ static int take_places(struct planning *planning, struct err *err)
 static int take_ends(struct planning *planning, const struct problem_request *request,
                      struct err *err)
 {
-    struct planning_servers *servers = &planning->servers;
+    struct planning_servers *servers = planning_servers(planning);
     if (!request->in_order) {
         return err_set(
             err, ERR_INVALID,
@@ -254,7 +274,7 @@ static int take_servers(struct planning *planning, const struct problem_request 
                         struct err *err)
 {
     const struct server_options *options = &planning->spec.parameter_server;
-    struct planning_servers *servers = &planning->servers;
+    struct planning_servers *servers = planning_servers(planning);
     struct servers_problem *problem = &servers->problem;
     problem->stages_min = request->stages_min;
     problem->stages_max = request->stages_max;
@@ -270,7 +290,7 @@ static int take_servers(struct planning *planning, const struct problem_request 
 /* Whether there are as many devices as the request and the job want of each kind. */
 static int check_roles(const struct planning *planning, struct err *err)
 {
-    const struct servers_problem *problem = &planning->servers.problem;
+    const struct servers_problem *problem = &planning_servers(planning)->problem;
     const size_t shares = problem->shares == SERVERS_GIVEN ? problem->share_count : 1;
     struct {
         const char *what;
@@ -278,8 +298,8 @@ static int check_roles(const struct planning *planning, struct err *err)
     } role[] = {{"server", problem->server_count > 0 ? problem->server_count : 1, 0},
                 {"worker", shares, 0}};
     for (size_t i = 0; i < planning->pool_count; i++) {
-        role[0].there += planning->servers.may_serve[i];
-        role[1].there += planning->servers.may_work[i];
+        role[0].there += planning_servers(planning)->may_serve[i];
+        role[1].there += planning_servers(planning)->may_work[i];
     }
     for (size_t i = 0; i < 2; i++) {
         if (role[i].there < role[i].wanted) {
@@ -296,7 +316,7 @@ static int check_roles(const struct planning *planning, struct err *err)
 /* A bound of all plans: the fastest devices that may work share the work without any transfer. */
 static double least_seconds(const struct planning *planning)
 {
-    const struct servers_problem *problem = &planning->servers.problem;
+    const struct servers_problem *problem = &planning_servers(planning)->problem;
     double rate = 0;
     for (size_t d = 0; d < problem->device_count; d++) {
         double seconds = 0;
@@ -313,11 +333,12 @@ static double least_seconds(const struct planning *planning)
 static void take_answer(struct planning *planning)
 {
     struct solution *out = &planning->solution;
-    out->stage_count = out->servers.stage_count;
-    out->step_seconds = out->servers.step_seconds;
+    struct servers_plan *plan = &planning_servers(planning)->answer.plan;
+    out->stage_count = plan->stage_count;
+    out->step_seconds = plan->step_seconds;
     for (size_t s = 0; s < out->stage_count; s++) {
-        out->chosen[s] = planning->pool[out->servers.stage[s].device];
-        out->servers.stage[s].device = out->chosen[s];
+        out->chosen[s] = planning->pool[plan->stage[s].device];
+        plan->stage[s].device = out->chosen[s];
     }
 }
 
@@ -333,20 +354,21 @@ static int play(struct planning *planning, const struct problem_request *request
                                    .end = (size_t)given->end,
                                    .share = {(size_t)given->share_first, (size_t)given->share_end}};
     }
-    return servers_play(&planning->servers.problem, planning->servers.scratch, stage,
-                        request->stages_max, &planning->solution.servers, err);
+    return servers_play(&planning_servers(planning)->problem, planning_servers(planning)->scratch,
+                        stage, request->stages_max, &planning_servers(planning)->answer.plan, err);
 }
 
 static int search(struct planning *planning, const struct problem_request *request, struct err *err)
 {
-    struct planning_servers *servers = &planning->servers;
+    struct planning_servers *servers = planning_servers(planning);
     int rc = take_servers(planning, request, err);
     rc = rc ? rc : check_roles(planning, err);
     if (rc) {
         return rc;
     }
     servers->problem.work_max = planning->work_max * request->work_share / SHARE_WORK;
-    rc = servers_solve(&servers->problem, servers->scratch, &planning->solution.servers, err);
+    rc = servers_solve(&servers->problem, servers->scratch,
+                       &planning_servers(planning)->answer.plan, err);
     const double work = servers_scratch_work(servers->scratch);
     planning->work += SHARE_WORK * work;
     planning->hasty = planning->hasty || work >= servers->problem.work_max;
@@ -375,7 +397,7 @@ static bool fits(struct planning *planning, struct servers_stage stage, const bo
 /* A step needs a worker for the whole model, and a server for each unit. */
 static int explain_memory(struct planning *planning, struct err *err)
 {
-    const struct planning_servers *servers = &planning->servers;
+    const struct planning_servers *servers = planning_servers(planning);
     const struct servers_stage worker = {.share = {0, 1}};
     uint64_t least, most;
     if (!fits(planning, worker, servers->may_work, &least, &most)) {
@@ -410,8 +432,9 @@ int servers_problem_solve(struct planning *planning, const struct problem_reques
     if (rc == 0) {
         const double least = least_seconds(planning);
         take_answer(planning);
-        planning->solution.servers_gap =
-            least > 0 ? planning->solution.step_seconds / least - 1 : 0;
+        struct servers_answer *answer = &planning_servers(planning)->answer;
+        answer->gap = least > 0 ? planning->solution.step_seconds / least - 1 : 0;
+        memcpy(planning->solution.own, answer, sizeof(*answer));
     }
     return rc == ERR_MEMORY ? explain_memory(planning, err) : rc;
 }
@@ -419,19 +442,22 @@ int servers_problem_solve(struct planning *planning, const struct problem_reques
 void servers_problem_resume(struct planning *planning)
 {
     const struct planning_device *first = &planning->device[planning->solution.chosen[0]];
+    struct servers_answer *answer = &planning_servers(planning)->answer;
+    memcpy(answer, planning->solution.own, sizeof(*answer));
     take_backend(planning, conv2d_backend_of(first->numeric_class));
 }
 
 /* The step of the solution, of which the pool has the devices in the order of its stages. */
 static void play_solution(struct planning *planning, struct servers_plan *out)
 {
+    struct planning_servers *servers = planning_servers(planning);
     struct servers_stage stage[STAGES_MAX];
     struct err err = {0};
     for (size_t s = 0; s < planning->solution.stage_count; s++) {
-        stage[s] = planning->solution.servers.stage[s];
+        stage[s] = servers->answer.plan.stage[s];
         stage[s].device = s;
     }
-    const int rc = servers_play(&planning->servers.problem, planning->servers.scratch, stage,
+    const int rc = servers_play(&servers->problem, servers->scratch, stage,
                                 planning->solution.stage_count, out, &err);
     ASSERT(rc == 0); /* a plan of the search */
 }
@@ -439,19 +465,21 @@ static void play_solution(struct planning *planning, struct servers_plan *out)
 void servers_problem_expect(struct planning *planning)
 {
     struct solution *solution = &planning->solution;
+    struct planning_servers *servers = planning_servers(planning);
     planning->pool_count = solution->stage_count;
     memcpy(planning->pool, solution->chosen, solution->stage_count * sizeof(planning->pool[0]));
     state_problem(planning, true);
-    planning->servers.problem.memory_cap_bytes = NULL; /* it fits */
-    play_solution(planning, &solution->servers);
+    servers->problem.memory_cap_bytes = NULL; /* it fits */
+    play_solution(planning, &servers->answer.plan);
     take_answer(planning);
 }
 
 double servers_problem_seconds(struct planning *planning, enum segments_transfers transfers)
 {
+    struct planning_servers *servers = planning_servers(planning);
     struct servers_plan plan;
-    planning->servers.problem.automatic = false;
-    planning->servers.problem.transfers = transfers;
+    servers->problem.automatic = false;
+    servers->problem.transfers = transfers;
     play_solution(planning, &plan);
     return plan.step_seconds;
 }

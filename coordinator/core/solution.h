@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "coordinator/plan/partition.h"
-#include "coordinator/plan/servers.h"
 #include "schema/limits.h"
 
 struct plan_stage;
@@ -23,15 +21,15 @@ struct problem_request {
     double work_share;              /* of planning->work_max */
 };
 
-/* What a strategy answers. The first three members are what choices between answers need, the
- * others are the strategy's own. */
+#define SOLUTION_OWN_MAX 8192
+
+/* What a strategy answers. The first three members are what choices between answers need. */
 struct solution {
     size_t stage_count;
     size_t chosen[STAGES_MAX]; /* candidates in the order of the stages */
     double step_seconds;       /* as searched: with the margins of units not measured */
-    struct partition_plan pipeline;
-    struct servers_plan servers; /* devices are candidates */
-    double servers_gap;          /* step_seconds / a bound of all plans - 1 */
+    /* The rest of the answer, as bytes: `solve` copies it here from its scratch, `resume` back. */
+    unsigned char own[SOLUTION_OWN_MAX];
 };
 
 #endif

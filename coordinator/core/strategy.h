@@ -46,10 +46,14 @@ struct strategy_memory {
 };
 
 struct strategy {
+    enum job_strategy strategy; /* that the row is of; others may train as it does */
     bool all_keep;     /* every stage keeps units, so that there are no more stages than units */
     bool takes_shares; /* a request may state how many stages keep units, and shares of the step */
 
     /* ---- a question to the planner; any thread ---- */
+    /* Reserve planning->scratch[strategy], which is only the row's. ERR_MEMORY. */
+    int (*scratch_new)(void **out, struct err *err);
+    void (*scratch_free)(void *scratch);
     /* Choose among planning->pool and plan their work. The answer is planning->solution.
      * ERR_MEMORY: too little memory; ERR_INVALID: the request cannot be fulfilled. */
     int (*solve)(struct planning *planning, const struct problem_request *request, struct err *err);

@@ -27,7 +27,7 @@ int coordinator_new(struct world *world, struct err *err)
     if (!coordinator->actions.item) {
         return err_set(err, ERR_MEMORY, "coordinator");
     }
-    if (planning_new(&coordinator->planning, err) != 0) {
+    if (question_new(&coordinator->planning, err) != 0) {
         return ERR_MEMORY;
     }
     coordinator->config = core_config_default;
@@ -64,7 +64,7 @@ void coordinator_free(struct world *world)
     if (world->coordinator) {
         forget(world);
         free(world->coordinator->actions.item);
-        planning_free(&world->coordinator->planning);
+        question_free(&world->coordinator->planning);
         free(world->coordinator);
         world->coordinator = NULL;
     }

@@ -7,6 +7,7 @@
 
 #include "coordinator/core/core.h"
 #include "coordinator/core/planning.h"
+#include "coordinator/core/question.h"
 #include "tests/sim/net.h"
 #include "tests/sim/rows.h"
 

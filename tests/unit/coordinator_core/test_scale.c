@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "coordinator/core/placement.h"
+#include "coordinator/core/question.h"
 #include "tests/support/no_alloc.h"
 #include "tests/unit/coordinator_core/story.h"
 
@@ -110,7 +111,7 @@ static void lose_everybody(size_t devices_each)
     struct err err = {0};
     assert_non_null(crowd.actions.item);
     crowd.model = world_model();
-    assert_ok(planning_new(&crowd.planning, &err), &err);
+    assert_ok(question_new(&crowd.planning, &err), &err);
     assert_ok(core_new(&core_config_default, &crowd.core, &err), &err);
     struct event event = {.type = EVENT_RESTORED};
     step(&crowd, &event);
@@ -127,7 +128,7 @@ static void lose_everybody(size_t devices_each)
     }
     assert_true(crowd.most < ACTIONS_MAX);
     core_free(&crowd.core);
-    planning_free(&crowd.planning);
+    question_free(&crowd.planning);
     model_free(&crowd.model);
     free(crowd.actions.item);
 }

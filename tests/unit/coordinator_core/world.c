@@ -476,7 +476,7 @@ struct world *world_new(void)
     world->model = world_model();
     world->tuned = tuned_model();
     struct err err = {0};
-    assert_ok(planning_new(&world->planning, &err), &err);
+    assert_ok(question_new(&world->planning, &err), &err);
     start(world);
     store_dataset(world, "train", 1000);
     store_dataset(world, "test", 100);
@@ -494,7 +494,7 @@ void world_free(struct world *world)
     model_free(&world->tuned);
     buf_done(&world->trace);
     free(world->actions.item);
-    planning_free(&world->planning);
+    question_free(&world->planning);
     free(world->replicas);
     free(world);
 }

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/planning.h"
+#include "coordinator/core/question.h"
 #include "tests/support/test.h"
 #include "tests/unit/coordinator_core/agent.h"
 
