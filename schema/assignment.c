@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "libtrain/quant/codec.h"
+#include "schema/strategy_rules.h"
 
 const char *const phase_names[] = {
     [PHASE_IDLE] = "idle",         [PHASE_PREPARE] = "prepare",
@@ -215,8 +216,7 @@ static bool has_codec(const struct peer *peer)
     return peer->codec[0] == '\0' || (codec_find(peer->codec, &codec) && codec_available(codec));
 }
 
-/* A stage of a pipeline exchanges tensors with the one before it and the one after it. */
-static int check_neighbours(const struct assignment_run *run, struct err *err)
+int assignment_check_neighbours(const struct assignment_run *run, struct err *err)
 {
     if (run->first >= run->end) {
         return err_set(err, ERR_INVALID, "/run/stage: units %" PRId64 " to %" PRId64 " are none",
@@ -249,64 +249,6 @@ struct stage_role assignment_role(const struct assignment_run *run, size_t stage
                                .works = listed->share_first < listed->share_end};
 }
 
-/* The shares follow each other, in any order of the stages. */
-static int check_shares(const struct assignment_run *run, struct err *err)
-{
-    int64_t end = 0;
-    size_t workers = 0, found = 0;
-    for (size_t s = 0; s < run->stages_listed; s++) {
-        workers += run->stage[s].share_first < run->stage[s].share_end;
-    }
-    for (bool more = true; more;) {
-        more = false;
-        for (size_t s = 0; s < run->stages_listed && !more; s++) {
-            const struct assigned_stage *stage = &run->stage[s];
-            more = stage->share_first == end && stage->share_first < stage->share_end;
-            end = more ? stage->share_end : end;
-            found += more;
-        }
-    }
-    if (found < workers || end != run->job_spec.micro_batches) {
-        return err_set(err, ERR_INVALID,
-                       "/run/stages: the shares that follow each other have %" PRId64 " of %" PRId64
-                       " micro-batches",
-                       end, run->job_spec.micro_batches);
-    }
-    return 0;
-}
-
-/* Servers come first and keep all units in order. */
-static int check_stages(const struct assignment_run *run, struct err *err)
-{
-    if (run->has_previous || run->has_next || (int64_t)run->stages_listed != run->stage_count) {
-        return err_set(err, ERR_INVALID,
-                       "/run/stages: lists all stages, in place of previous and next");
-    }
-    const struct stage_role role = assignment_role(run, (size_t)run->stage_index);
-    const bool clips_norm = run->job_spec.optimizer.clip_norm > 0;
-    const struct assigned_stage *own = &run->stage[run->stage_index];
-    if (own->first != run->first || own->end != run->end) {
-        return err_set(err, ERR_INVALID, "/run/stages/%" PRId64 ": differs from /run/stage",
-                       run->stage_index);
-    }
-    int64_t units = 0;
-    for (size_t s = 0; s < run->stages_listed; s++) {
-        const struct assigned_stage *stage = &run->stage[s];
-        const struct stage_role other = assignment_role(run, s);
-        if ((other.serves && stage->first != units) || (s == 0 && !other.serves) ||
-            (!other.serves && !other.works) ||
-            (other.serves && s > 0 && run->stage[s - 1].first == run->stage[s - 1].end)) {
-            return err_set(err, ERR_INVALID, "/run/stages/%zu: its units or its place do not fit",
-                           s);
-        }
-        units = other.serves ? stage->end : units;
-        if (stage_role_calls(role, other, clips_norm) && stage->peer.url[0] == '\0') {
-            return err_set(err, ERR_INVALID, "/run/stages/%zu/peer: has no url", s);
-        }
-    }
-    return check_shares(run, err);
-}
-
 /* A group trains the whole model on one device, in the order of one. */
 static int check_mix(const struct assignment_run *run, struct err *err)
 {
@@ -323,13 +265,6 @@ static int check_mix(const struct assignment_run *run, struct err *err)
 
 int assignment_check(const struct assignment *assignment, struct err *err)
 {
-    static int (*const check_others[])(const struct assignment_run *run, struct err *err) = {
-        [STRATEGY_PIPELINE] = check_neighbours,
-        [STRATEGY_SUBMODEL] = check_neighbours,
-        [STRATEGY_PARAMETER_SERVER] = check_stages,
-        [STRATEGY_GOSSIP] = check_neighbours,
-    };
-    STRATEGY_TABLE_CHECK(check_others);
     const struct assignment_run *run = &assignment->run;
     if (!assignment->has_run) {
         return 0;
@@ -356,7 +291,7 @@ int assignment_check(const struct assignment *assignment, struct err *err)
                        " is not divisible by %" PRId64,
                        spec->batch, spec->micro_batches);
     }
-    int rc = check_others[spec->strategy](run, err);
+    int rc = strategy_rules_assignment(run, err);
     rc = rc ? rc : check_mix(run, err);
     return rc == 0 ? check_sources(run, err) : rc;
 }

@@ -151,5 +151,8 @@ struct stage_role assignment_role(const struct assignment_run *run, size_t stage
  * needs are there and can be called, batch and learning rate are usable. ERR_INVALID names the
  * place as a JSON pointer. */
 NODISCARD int assignment_check(const struct assignment *assignment, struct err *err);
+/* The rule of a pipeline (strategy_rules.h): a stage exchanges tensors with the one before it and
+ * the one after it. */
+NODISCARD int assignment_check_neighbours(const struct assignment_run *run, struct err *err);
 
 #endif

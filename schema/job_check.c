@@ -9,6 +9,7 @@
 #include "base/parse.h"
 #include "libtrain/kernels/kernel_table.h"
 #include "schema/check.h"
+#include "schema/strategy_rules.h"
 
 /* Whether another fault would change nothing: looking for the nearest of many names costs time. */
 static bool is_full(const struct check *check)
@@ -195,8 +196,8 @@ static void check_rising(struct check *check, const int64_t *cut, size_t cut_cou
 static void check_pipeline(struct check *check, const struct job_spec *spec)
 {
     static const char other[] = "is for pipeline 'async' only";
-    if (spec->strategy == STRATEGY_PARAMETER_SERVER) {
-        return; /* parameter_server_check rejects these fields */
+    if (!strategy_rules_pipelines(spec)) {
+        return; /* strategy_rules_job rejects these fields */
     }
     if (spec->pipeline != JOB_ASYNC) {
         if (spec->aggregate_every > 0) {
@@ -259,10 +260,8 @@ int job_spec_check(const struct job_spec *spec, struct record_faults *faults, st
     check_learning_rate(&check, &spec->learning_rate);
     check_augment(&check, spec);
     check_compression(&check, spec);
-    check_by(&check, spec, submodel_check);
-    check_by(&check, spec, parameter_server_check);
+    check_by(&check, spec, strategy_rules_job);
     check_by(&check, spec, job_dataset_check);
-    check_by(&check, spec, gossip_check);
     check_by(&check, spec, job_stop_check);
     if (spec->devices_min > spec->devices_max) {
         check_fault(&check, "/devices/min", "must be at most max (%" PRId64 ")", spec->devices_max);

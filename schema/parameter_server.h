@@ -60,5 +60,8 @@ NODISCARD int parameter_server_check(const struct job_spec *spec, struct record_
 /* Check that the servers that a job names keep all units of its model. Adds faults. ERR_INVALID. */
 NODISCARD int parameter_server_units_check(const struct server_options *options, size_t unit_count,
                                            struct record_faults *faults, struct err *err);
+struct assignment_run;
+/* Check the stages of an assignment: servers come first and keep all units in order. */
+NODISCARD int parameter_server_stages_check(const struct assignment_run *run, struct err *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "libtrain/model/reduce.h"
+#include "schema/assignment.h"
 #include "schema/check.h"
 #include "schema/job.h"
 #include "schema/parameter_server.h"
@@ -178,4 +179,63 @@ int parameter_server_units_check(const struct server_options *options, size_t un
         }
     }
     return check.rc;
+}
+
+/* ---- assignments ---- */
+
+/* The shares follow each other, in any order of the stages. */
+static int check_assigned_shares(const struct assignment_run *run, struct err *err)
+{
+    int64_t end = 0;
+    size_t workers = 0, found = 0;
+    for (size_t s = 0; s < run->stages_listed; s++) {
+        workers += run->stage[s].share_first < run->stage[s].share_end;
+    }
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t s = 0; s < run->stages_listed && !more; s++) {
+            const struct assigned_stage *stage = &run->stage[s];
+            more = stage->share_first == end && stage->share_first < stage->share_end;
+            end = more ? stage->share_end : end;
+            found += more;
+        }
+    }
+    if (found < workers || end != run->job_spec.micro_batches) {
+        return err_set(err, ERR_INVALID,
+                       "/run/stages: the shares that follow each other have %" PRId64 " of %" PRId64
+                       " micro-batches",
+                       end, run->job_spec.micro_batches);
+    }
+    return 0;
+}
+
+int parameter_server_stages_check(const struct assignment_run *run, struct err *err)
+{
+    if (run->has_previous || run->has_next || (int64_t)run->stages_listed != run->stage_count) {
+        return err_set(err, ERR_INVALID,
+                       "/run/stages: lists all stages, in place of previous and next");
+    }
+    const struct stage_role role = assignment_role(run, (size_t)run->stage_index);
+    const bool clips_norm = run->job_spec.optimizer.clip_norm > 0;
+    const struct assigned_stage *own = &run->stage[run->stage_index];
+    if (own->first != run->first || own->end != run->end) {
+        return err_set(err, ERR_INVALID, "/run/stages/%" PRId64 ": differs from /run/stage",
+                       run->stage_index);
+    }
+    int64_t units = 0;
+    for (size_t s = 0; s < run->stages_listed; s++) {
+        const struct assigned_stage *stage = &run->stage[s];
+        const struct stage_role other = assignment_role(run, s);
+        if ((other.serves && stage->first != units) || (s == 0 && !other.serves) ||
+            (!other.serves && !other.works) ||
+            (other.serves && s > 0 && run->stage[s - 1].first == run->stage[s - 1].end)) {
+            return err_set(err, ERR_INVALID, "/run/stages/%zu: its units or its place do not fit",
+                           s);
+        }
+        units = other.serves ? stage->end : units;
+        if (stage_role_calls(role, other, clips_norm) && stage->peer.url[0] == '\0') {
+            return err_set(err, ERR_INVALID, "/run/stages/%zu/peer: has no url", s);
+        }
+    }
+    return check_assigned_shares(run, err);
 }

@@ -16,6 +16,7 @@
 #include "libtrain/kernels/kernel_table.h"
 #include "libtrain/kernels/kernel_text.h"
 #include "schema/job_check.h"
+#include "schema/strategy_rules.h"
 
 /* ---- the description ---- */
 
@@ -63,8 +64,7 @@ static int resolve_model(const struct job_spec *spec, const struct local_job_dat
     rc = rc ? rc
             : job_units_check(spec->init_except, spec->init_except_count, model, "/init/except",
                               NULL, err);
-    rc = rc ? rc
-            : parameter_server_units_check(&spec->parameter_server, model->unit_count, NULL, err);
+    rc = rc ? rc : strategy_rules_model(spec, model, NULL, err);
     rc = rc ? rc : job_freeze(spec, model, frozen, NULL, err);
     for (size_t unit = 0; rc == 0 && unit < model->unit_count; unit++) {
         model->unit[unit].frozen = model->unit[unit].frozen || frozen[unit];

@@ -14,6 +14,7 @@
 #include "libtrain/state/trained.h"
 #include "schema/job_check.h"
 #include "schema/job_view.h"
+#include "schema/strategy_rules.h"
 
 static const struct dataset *find_dataset(struct coordinator *coordinator, const char *name,
                                           const char *pointer, struct record_faults *faults)
@@ -316,10 +317,8 @@ static int resolve_model(struct coordinator *coordinator, struct posted_job *pos
     rc = job_cuts_check(spec->cut, spec->cut_count, entry->model->unit_count, faults, err);
     int except = job_units_check(spec->init_except, spec->init_except_count, entry->model,
                                  "/init/except", faults, err);
-    int joint = submodel_joint_check(&spec->submodel, entry->model, faults, err);
-    int servers = parameter_server_units_check(&spec->parameter_server, entry->model->unit_count,
-                                               faults, err);
-    return rc ? rc : except ? except : joint ? joint : servers;
+    int own = strategy_rules_model(spec, entry->model, faults, err);
+    return rc ? rc : except ? except : own;
 }
 
 static int resolve(struct coordinator *coordinator, struct posted_job *posted,
