@@ -36,14 +36,24 @@ DESCRIBING = [
 ]
 COMPUTING = ["backend", "ops", "optim", "data", "stage"]
 COORDINATOR_BASE = ["base/", "net/", "schema/"] + [f"libtrain/{room}/" for room in DESCRIBING]
-# What concerns every strategy of the agent knows none of them.
-NO_STRATEGY = [
-    "!agent/pipeline/",
-    "!agent/parameter_server/",
-    "!agent/gossip/",
-    "!agent/core/pipeline",
-    "!agent/core/exchange",
-]
+# The strategies of the agent: the directory of each, and how the modules of its protocol in
+# agent/core begin.
+STRATEGIES = {
+    "pipeline": ["pipeline", "progress"],
+    "parameter_server": ["exchange"],
+    "gossip": ["mixing"],
+}
+
+
+def no_strategy(*but):
+    """Exclude what belongs to one strategy, except to these."""
+    others = [name for name in STRATEGIES if name not in but]
+    protocols = [start for name in others for start in STRATEGIES[name]]
+    return [f"!agent/{name}/" for name in others] + [f"!agent/core/{start}" for start in protocols]
+
+
+# What concerns every strategy knows none of them.
+NO_STRATEGY = no_strategy()
 AGENT_BASE = ["base/", "net/", "schema/", "libtrain/", "agent/core/", "agent/runtime/"]
 ROOMS = {
     "base": [],
@@ -70,13 +80,6 @@ ROOMS = {
     + ["schema/", "!schema/wire.h", "libtrain/schedule/", "libtrain/model/"],
     "agent/runtime": ["base/", "net/", "schema/", "libtrain/", "agent/core/"] + NO_STRATEGY,
     "agent/peer": AGENT_BASE + NO_STRATEGY,
-    "agent/gossip": AGENT_BASE
-    + ["agent/peer/"]
-    + [entry for entry in NO_STRATEGY if entry != "!agent/gossip/"],
-    "agent/pipeline": AGENT_BASE
-    + ["agent/peer/", "agent/gossip/", "!agent/parameter_server/", "!agent/core/exchange"],
-    "agent/parameter_server": AGENT_BASE
-    + ["agent/peer/", "!agent/pipeline/", "!agent/core/pipeline"],
     "agent/offline": AGENT_BASE + ["agent/pipeline/"],
     "agent/copies": ["base/", "net/", "schema/", "agent/core/", "agent/runtime/", "agent/peer/"]
     + NO_STRATEGY,
@@ -84,6 +87,15 @@ ROOMS = {
     "agent/work_table": ["base/", "schema/", "agent/"],
     "cli": ["base/", "net/", "schema/"],
 }
+# A stage of the pipeline owns the mixes of its group.
+for name in STRATEGIES:
+    known = [name, "gossip"] if name == "pipeline" else [name]
+    ROOMS[f"agent/{name}"] = (
+        AGENT_BASE
+        + ["agent/peer/"]
+        + [f"agent/{other}/" for other in known]
+        + no_strategy(*known)
+    )
 # The pure modules of agent/copies from the lowest to the highest.
 COPIES_CORE = ["outbox_queue", "snapshot_list", "outbox_tasks"]
 for floor, module in enumerate(COPIES_CORE):
