@@ -1,5 +1,5 @@
-/* planning_servers.h: what a question to the planner (planning.h) and its answer have of servers:
- * scratch of servers_memory.c and servers_problem.c, and the transfers of a plan. */
+/* planning_servers.h: the scratch of a question to the planner (planning.h) about servers and
+ * workers, of servers_memory.c and servers_problem.c. */
 #ifndef COORDINATOR_CORE_PLANNING_SERVERS_H
 #define COORDINATOR_CORE_PLANNING_SERVERS_H
 
@@ -33,12 +33,6 @@ struct worker_bytes {
     uint64_t per_micro_batch; /* each further micro-batch of the share */
     size_t buffers;           /* that `base` has */
     uint32_t stamp;           /* valid if equal to the planning's stamp */
-};
-
-/* Of an answer: the transfers of the plan, and the expected seconds of its step with others. */
-struct planned_transfers {
-    enum segments_transfers chosen;
-    double optimal_seconds, whole_seconds, layer_seconds, layer_window_seconds;
 };
 
 struct servers_answer {

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "libtrain/model/segments.h"
 #include "schema/limits.h"
 
 struct plan_stage;
@@ -30,6 +31,12 @@ struct solution {
     double step_seconds;       /* as searched: with the margins of units not measured */
     /* The rest of the answer, as bytes: `solve` copies it here from its scratch, `resume` back. */
     unsigned char own[SOLUTION_OWN_MAX];
+};
+
+/* The transfers of a parameter server's plan, and the expected seconds of its step with others. */
+struct planned_transfers {
+    enum segments_transfers chosen;
+    double optimal_seconds, whole_seconds, layer_seconds, layer_window_seconds;
 };
 
 #endif
