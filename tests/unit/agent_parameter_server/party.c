@@ -235,3 +235,12 @@ void party_ask_again(int fd, size_t from, const char *path)
 {
     send_head(fd, from, "GET", path, 0);
 }
+
+size_t party_statistics(struct member *member)
+{
+    size_t first, end;
+    train_statistics_of(keeper_train(member_work(member)->keeper), 0, &first, &end);
+    assert_int_equal(first, 0);
+    assert_true(end > 0);
+    return end;
+}

@@ -69,5 +69,7 @@ int party_ask(const struct party *party, size_t from, const char *path);
 void party_ask_again(int fd, size_t from, const char *path);
 
 extern const float party_zeros[8192];
+/* The floats of the first unit's statistics. No other unit has any. */
+size_t party_statistics(struct member *member);
 
 #endif
