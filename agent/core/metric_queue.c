@@ -118,10 +118,13 @@ void metric_queue_acknowledge(struct metric_queue *queue, int64_t now_ms)
 {
     queue->answered += queue->sent;
     queue->sent = 0;
-    if (now_ms - queue->settling_ms >= METRIC_SETTLE_MS) {
-        forget(queue, queue->settling); /* acknowledged before settling_ms */
+    const int64_t passed_ms = now_ms - queue->answered_ms;
+    queue->settled_ms += passed_ms < METRIC_ANSWER_MS ? passed_ms : METRIC_ANSWER_MS;
+    queue->answered_ms = now_ms;
+    if (queue->settled_ms >= METRIC_SETTLE_MS) {
+        forget(queue, queue->settling);
         queue->settling = queue->answered;
-        queue->settling_ms = now_ms;
+        queue->settled_ms = 0;
     }
 }
 

@@ -17,6 +17,8 @@
 #define METRIC_LOTS_MAX 16 /* generations in a row of which metrics wait */
 #define METRIC_SETTLE_MS                                                                           \
     3000 /* until acknowledged metrics are durable: a coordinator writes them every second */
+#define METRIC_ANSWER_MS                                                                           \
+    1000 /* at most, that one answer counts of them: the clock of a device may jump ahead */
 
 /* Metrics of one generation, in order. */
 struct metric_lot {
@@ -38,9 +40,10 @@ struct metric_queue {
     struct metric
         item[METRIC_QUEUE_MAX]; /* a ring; of an empty one only the beginning is touched */
     size_t first, count;
-    size_t settling, answered; /* the oldest ones: those before settling_ms, and all */
-    int64_t settling_ms;
-    size_t sent; /* those after them, in the heartbeat under way: all of one lot */
+    size_t settling, answered; /* the oldest ones: those that settle now, and all */
+    int64_t settled_ms;        /* for so long the former have settled, */
+    int64_t answered_ms;       /* until the last answer */
+    size_t sent;               /* those after them, in the heartbeat under way: all of one lot */
     struct metric_lot lot[METRIC_LOTS_MAX]; /* the oldest first */
     size_t lot_count;
     uint64_t lost; /* for want of room, ever */
