@@ -35,6 +35,7 @@ enum rng_purpose {
                              order of a round, b - 1 = matches before */
     RNG_DRAWN = 13,       /* a = b = 0, index = draw: samples that all groups of a job evaluate */
     RNG_TURN = 14,        /* a = b = 0, index = place: the order of a shard's samples in turn */
+    RNG_LIFE = 15,        /* a = the last life of the coordinator that is known, b = index = 0 */
 };
 
 /* One key of (seed, purpose, a, b); rng_word(stream, index) is then a pure function of index. */

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/assert.h"
+#include "coordinator/core/gossip_life.h"
 #include "libtrain/model/shards.h"
 
 #define USUAL_SECONDS 0.1 /* of a copy, until one is measured */
@@ -193,11 +194,11 @@ void gossip_hear(struct gossip *gossip, size_t index, const struct gossip_report
     }
 }
 
-void gossip_outlive(struct gossip *gossip, struct mix_xid known)
+void gossip_outlive(struct gossip *gossip, uint64_t core_seed, struct mix_xid known)
 {
     const struct mix_xid last = {gossip->rules.life, gossip->counter};
     if (mix_xid_after(known, last) && known.life <= MIX_LIFE_CLAIMED_MAX) {
-        gossip->rules.life = known.life + 1;
+        gossip->rules.life = gossip_life_after(core_seed, known.life);
     }
 }
 

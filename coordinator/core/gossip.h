@@ -142,7 +142,7 @@ void gossip_hear(struct gossip *gossip, size_t group, const struct gossip_report
                  int64_t now_ms);
 /* A group knows this match. If none of the present life came after it, a life that this coordinator
  * does not know has made it: those to come are of a later one, as groups refuse earlier ones. */
-void gossip_outlive(struct gossip *gossip, struct mix_xid known);
+void gossip_outlive(struct gossip *gossip, uint64_t core_seed, struct mix_xid known);
 /* Match the groups that want it and may, and go on with the average. rate_step: the step of the job
  * whose learning rate holds from now on. */
 void gossip_tick(struct gossip *gossip, int64_t rate_step, int64_t now_ms);

@@ -7,7 +7,7 @@
 #include "coordinator/core/act.h"
 #include "coordinator/core/gossip_form.h"
 #include "coordinator/core/gossip_groups.h"
-#include "coordinator/core/local_groups.h"
+#include "coordinator/core/gossip_life.h"
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/gossip_records.h"
 #include "coordinator/core/gossip_result.h"
@@ -23,10 +23,10 @@
 /* ---- matches ---- */
 
 /* A restored backup has the life of an earlier time. The time of day names none again, and is later
- * than those that devices know (docs/adr/0153). */
+ * than those that devices know, unless the clock was set back (docs/adr/0153). */
 static int64_t next_life(const struct core *core, int64_t last)
 {
-    return core->wall_ms > last ? core->wall_ms : last + 1;
+    return core->wall_ms > last ? core->wall_ms : gossip_life_after(core->seed, last);
 }
 
 static void begin_work(const struct core *core, struct parent_slot *parent)
@@ -324,17 +324,18 @@ static bool waits_for_others(const struct mix_report *report)
 
 /* Before its records are judged. In its first report a group knows no match of this life: it is
  * matched after that. Later ones, and those of another incarnation, are not trusted with a life. */
-static void learn_life(struct parent_slot *parent, size_t group, const struct mix_report *report)
+static void learn_life(const struct core *core, struct parent_slot *parent, size_t group,
+                       const struct mix_report *report)
 {
     struct gossip *gossip = &parent->mixes.gossip;
     if (gossip->group[group].heard || report->group != (int64_t)group ||
         report->generation != parent->parent.gossip.member[group].incarnation) {
         return;
     }
-    gossip_outlive(gossip, report->pair.xid);
-    gossip_outlive(gossip, report->average.xid);
+    gossip_outlive(gossip, core->seed, report->pair.xid);
+    gossip_outlive(gossip, core->seed, report->average.xid);
     for (size_t i = 0; i < report->record_count; i++) {
-        gossip_outlive(gossip, report->record[i].xid);
+        gossip_outlive(gossip, core->seed, report->record[i].xid);
     }
     if (parent->mixes.begun && gossip->rules.life != parent->parent.gossip.life) {
         parent->parent.gossip.life = gossip->rules.life;
@@ -349,7 +350,7 @@ void gossip_job_hear(struct core *core, struct job_slot *job, const struct heart
     if (!parent || parent->job.spec.strategy != STRATEGY_GOSSIP || parent->work.ended) {
         return;
     }
-    learn_life(parent, (size_t)job->job.group, report);
+    learn_life(core, parent, (size_t)job->job.group, report);
     for (size_t i = 0; i < report->record_count; i++) {
         if (gossip_record_fits(parent, &report->record[i])) {
             gossip_record(core, parent, &report->record[i]);

@@ -232,8 +232,8 @@ LOG_MUTANTS = (  # of the same jobs
     (
         "no match is named twice, whatever is restored",
         "coordinator/core/gossip_job.c",
-        "return core->wall_ms > last ? core->wall_ms : last + 1;",
-        "return core->wall_ms < last ? core->wall_ms : last + 1;",
+        "return core->wall_ms > last ? core->wall_ms : gossip_life_after(core->seed, last);",
+        "return last + 1;",
     ),
     (
         "the log names the author of the average that was stored",

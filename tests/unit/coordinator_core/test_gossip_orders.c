@@ -2,8 +2,11 @@
 #include <math.h>
 
 #include "coordinator/core/gossip.h"
+#include "coordinator/core/gossip_life.h"
 #include "tests/support/test.h"
 #include "tests/unit/coordinator_core/two_groups.h"
+
+#define CORE_SEED 1
 
 static void a_group_is_matched_only_after_its_first_report(void **state)
 {
@@ -48,20 +51,36 @@ static void a_match_is_named_after_all_that_groups_know(void **state)
     struct gossip_order order;
     struct gossip_report report = {.generation = 1, .wants = true};
     init_two(&gossip);
-    gossip_outlive(&gossip, (struct mix_xid){3, 9});
+    gossip_outlive(&gossip, CORE_SEED, (struct mix_xid){3, 9});
     assert_int_equal(gossip.rules.life, 4);
-    gossip_outlive(&gossip, (struct mix_xid){4, 9}); /* of a life that a backup does not know */
-    assert_int_equal(gossip.rules.life, 5);
-    gossip_outlive(&gossip, (struct mix_xid){(int64_t)INTEGER_MAX, 1});
-    assert_int_equal(gossip.rules.life, 5);
-    gossip_outlive(&gossip, (struct mix_xid){9, 0});
-    assert_int_equal(gossip.rules.life, 10);
+    gossip_outlive(&gossip, CORE_SEED, (struct mix_xid){4, 9}); /* of a life that a backup lost */
+    const int64_t later = gossip.rules.life;
+    assert_true(later > 4);
+    gossip_outlive(&gossip, CORE_SEED, (struct mix_xid){(int64_t)INTEGER_MAX, 1});
+    assert_int_equal(gossip.rules.life, later);
+    gossip_outlive(&gossip, CORE_SEED, (struct mix_xid){later + 5, 0});
+    assert_true(gossip.rules.life > later + 5);
     for (size_t g = 0; g < 2; g++) {
         gossip_hear(&gossip, g, &report, 0);
     }
     gossip_tick(&gossip, 1, 0);
     assert_true(gossip_next(&gossip, &order));
-    assert_true(mix_xid_after(order.match.xid, (struct mix_xid){9, INT64_MAX}));
+    assert_true(mix_xid_after(order.match.xid, (struct mix_xid){later + 5, INT64_MAX}));
+}
+
+/* Backups are restored, and the devices that knew the lives since have restarted. */
+static void starts_after_the_same_backup_have_different_lives(void **state)
+{
+    (void)state;
+    int64_t life[64];
+    for (uint64_t start = 0; start < 64; start++) {
+        life[start] = gossip_life_after(start, 17);
+        assert_in_range(life[start], 18, 17 + LIVES_SKIPPED_MAX);
+        assert_int_equal(life[start], gossip_life_after(start, 17));
+        for (uint64_t earlier = 0; earlier < start; earlier++) {
+            assert_int_not_equal(life[start], life[earlier]);
+        }
+    }
 }
 
 static void a_successor_takes_over_the_state_of_its_partner(void **state)
@@ -211,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_is_matched_only_after_its_first_report),
         cmocka_unit_test(a_match_is_named_after_all_that_groups_know),
+        cmocka_unit_test(starts_after_the_same_backup_have_different_lives),
         cmocka_unit_test(a_successor_takes_over_the_state_of_its_partner),
         cmocka_unit_test(a_successor_that_has_mixed_is_none_any_more),
         cmocka_unit_test(groups_are_weighed_by_accuracy_once_both_losses_are_known),
