@@ -142,7 +142,7 @@ static void note_computed(struct gossip *gossip, int64_t now_ms)
     gossip->averages++;
     gossip->arrives_until_ms = now_ms + GOSSIP_ARRIVAL_MS;
     gossip->phase = GOSSIP_ADOPTS;
-    gossip->offered = false;
+    gossip->offered_until_ms = 0;
     for (size_t g = 0; g < gossip->count; g++) {
         struct gossip_group *group = &gossip->group[g];
         group->lacked = gossip->in_average[g] || group->lacked == 0 ? 0 : group->lacked - 1;
@@ -188,7 +188,7 @@ void gossip_hear(struct gossip *gossip, size_t index, const struct gossip_report
     group->successor = group->successor && !report->mixed;
     hear_pair(gossip, index, report, now_ms);
     hear_loss(group, report);
-    gossip_hear_tests(gossip, index, report);
+    gossip_hear_tests(gossip, index, report, now_ms);
     if (gossip->phase != GOSSIP_MIXES && mix_xid_is(report->average.xid, gossip->average)) {
         hear_average(gossip, index, report, now_ms);
     }

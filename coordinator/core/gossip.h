@@ -96,7 +96,7 @@ struct gossip {
     bool in_average[LEVELS_GROUPS_MAX];      /* whose copies the present one has */
     bool failed;                             /* the averager has given up */
     size_t lacks;                            /* whose copy it needs; LEVELS_GROUPS_MAX: unknown */
-    bool offered;                            /* the average to the groups that adopt it */
+    int64_t offered_until_ms;                /* the average to the other groups; 0: it is not yet */
     int64_t phase_until_ms, copies_until_ms; /* copies_: groups may still give theirs */
     bool stored;                             /* the present average is */
     int64_t tests_until_ms; /* 0: no average is being evaluated on what devices hold out */

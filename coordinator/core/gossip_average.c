@@ -303,9 +303,9 @@ static void offer(struct gossip *gossip, int64_t now_ms)
     /* All fetch it from one device. */
     const double seconds = longest_copy(gossip, gossip->averager) * (double)gossip->count;
     const bool adopts = gossip_adopts(gossip), tests = gossip_may_test(gossip);
-    gossip->offered = true;
     enter_phase(gossip, GOSSIP_ADOPTS, seconds + gossip_longest_step(gossip), now_ms);
     const int64_t until_ms = gossip->phase_until_ms;
+    gossip->offered_until_ms = until_ms;
     if (gossip->is_last) {
         gossip->phase_until_ms = now_ms + GOSSIP_ARRIVAL_MS; /* it travels to the coordinator */
     }
@@ -350,7 +350,7 @@ void gossip_average(struct gossip *gossip, int64_t now_ms)
         break;
     case GOSSIP_COMPUTES: watch_averager(gossip, now_ms); break;
     case GOSSIP_ADOPTS:
-        if (!gossip->offered) {
+        if (gossip->offered_until_ms == 0) {
             offer(gossip, now_ms);
         } else if (gossip->is_last && gossip->stored) {
             break; /* the job ends when it is evaluated */

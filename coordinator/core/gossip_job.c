@@ -12,6 +12,7 @@
 #include "coordinator/core/gossip_records.h"
 #include "coordinator/core/gossip_result.h"
 #include "coordinator/core/groups.h"
+#include "coordinator/core/local_groups.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/stall.h"
 #include "coordinator/core/state.h"

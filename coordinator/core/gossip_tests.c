@@ -28,11 +28,14 @@ void gossip_begin_tests(struct gossip *gossip, double seconds, int64_t now_ms)
     }
 }
 
-void gossip_hear_tests(struct gossip *gossip, size_t group, const struct gossip_report *report)
+void gossip_hear_tests(struct gossip *gossip, size_t index, const struct gossip_report *report,
+                       int64_t now_ms)
 {
-    if (gossip->tests_until_ms > 0 && report->average.tested &&
-        mix_xid_is(report->average.xid, gossip->average)) {
-        gossip->group[group].tested = true;
+    struct gossip_group *group = &gossip->group[index];
+    if (mix_xid_is(report->average.xid, gossip->average)) {
+        group->tested = group->tested || report->average.tested;
+    } else if (now_ms >= gossip->offered_until_ms) {
+        group->tests = false; /* its order, which is over, has not reached it */
     }
 }
 
@@ -52,7 +55,7 @@ void gossip_store_tests(struct gossip *gossip)
 {
     if (gossip->is_last && gossip->rules.tests) {
         gossip->phase = GOSSIP_ADOPTS;
-        gossip->offered = false;
+        gossip->offered_until_ms = 0;
     }
 }
 

@@ -165,6 +165,28 @@ static void a_device_that_claims_to_be_slow_is_not_awaited_for_ever(void **state
     assert_int_equal(gossip.tests_until_ms, 60 + 600000);
 }
 
+/* Its device has not heard of the coordinator meanwhile, and a round may wait for the evaluation.
+ */
+static void a_group_that_the_order_has_not_reached_is_not_awaited(void **state)
+{
+    (void)state;
+    init(true, false);
+    average_again((double)BATCH / 60);
+    const int64_t until_ms = gossip.offered_until_ms;
+    assert_true(until_ms < gossip.tests_until_ms);
+    gossip_stored(&gossip, gossip.average);
+    test_at(0, 70);
+    report[1].average.xid = report[2].average.xid = (struct mix_xid){4, 0};
+    gossip_hear(&gossip, 2, &report[2], until_ms - 1); /* it may come still */
+    assert_true(gossip_is_testing(&gossip, 2));
+    for (size_t g = 1; g < GROUPS; g++) {
+        assert_false(gossip_take_tests(&gossip));
+        gossip_hear(&gossip, g, &report[g], until_ms);
+        gossip_tick(&gossip, 1, until_ms);
+    }
+    assert_true(gossip_take_tests(&gossip));
+}
+
 /* It makes no step meanwhile. */
 static void the_group_that_averages_is_known_until_the_average_is_stored(void **state)
 {
@@ -268,6 +290,7 @@ int main(void)
         cmocka_unit_test(an_average_is_judged_when_it_is_stored_and_all_have_evaluated_it),
         cmocka_unit_test(no_average_is_begun_while_one_is_evaluated),
         cmocka_unit_test(it_is_judged_without_devices_that_are_lost_or_late),
+        cmocka_unit_test(a_group_that_the_order_has_not_reached_is_not_awaited),
         cmocka_unit_test(a_slow_device_has_the_time_that_it_needs),
         cmocka_unit_test(a_device_that_claims_to_be_slow_is_not_awaited_for_ever),
         cmocka_unit_test(the_group_that_averages_is_known_until_the_average_is_stored),
