@@ -31,6 +31,7 @@ struct check_held_out {
         struct gossip_tests tests[GROUPS_MAX];
         struct mix_xid judged; /* the newest average that has an accuracy */
         struct mix_xid paused; /* the newest average while the job was paused */
+        int backups;           /* put back when it was looked at last */
     } parent[PARENTS_SEEN_MAX];
     size_t parent_count;
 };
@@ -106,6 +107,13 @@ static void check_member(struct world *world, const struct job *job, size_t grou
     } else if (!same && !was_reported(world->check->held_out, job, group, now)) {
         check_fail(world, "group %zu of %s has not reported its figures", group, job->spec.name);
     }
+}
+
+/* Of an earlier time, which is put back: its groups may have reported of the next one since. */
+static struct mix_xid newest_judged(const struct gossip_state *state)
+{
+    const struct gossip_average *newest = &state->average[state->average_count - 1];
+    return newest->has_accuracy ? newest->xid : (struct mix_xid){0};
 }
 
 /* When it is judged: by all that its groups have reported, and by nothing else. Later they report
@@ -189,6 +197,10 @@ void check_held_out(struct world *world, const struct job *job, const struct par
     }
     if (state->average_count == 0) {
         return;
+    }
+    if (held->parent[at].backups != world->check->backups) {
+        held->parent[at].backups = world->check->backups;
+        held->parent[at].judged = newest_judged(state);
     }
     check_mean(world, job, state, &held->parent[at].judged);
     check_end(world, job, state, held->parent[at].paused);
