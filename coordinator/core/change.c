@@ -194,6 +194,9 @@ void change_planned(struct core *core, struct job_slot *job, int code)
 {
     const struct planned *planned = core->planned;
     struct replan_request now;
+    if (!may_change(job)) {
+        return; /* a user has turned it off since the question */
+    }
     layout_request(&job->plan, &now);
     if (code == 0 && !asking_holds(core, job, planned)) {
         job->drift.looked = 0;

@@ -177,6 +177,25 @@ static void an_idle_device_joins_when_it_has_become_faster(void **state)
     assert_string_equal(core_device(world->core, b->id.text)->job.text, id);
 }
 
+static void a_job_whose_checks_are_turned_off_during_the_search_keeps_its_plan(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    (void)train_alone(world, id);
+    world->plans_wait = true;
+    (void)world_agent(world, "b", 10);
+    assert_int_not_equal(world->core->asking.number, 0);
+    struct event event = {.type = EVENT_JOB_PATCH};
+    (void)snprintf(event.job_patch.job.text, ID_SIZE, "%s", id);
+    world_send(world, &event);
+    assert_int_equal(world->status, 200);
+    world->plans_wait = false;
+    world_planned(world);
+    assert_state(world, id, JOB_RUNNING);
+    world_settle(world);
+    assert_int_equal(world_job(world, id)->generation, 1);
+}
+
 /* ---- margins ---- */
 
 /* The question of a new plan for the job. */
@@ -242,6 +261,7 @@ int main(void)
         STORY(a_change_is_not_undone_onto_a_device_that_has_left),
         STORY(the_first_check_waits_ten_seconds_for_the_times_of_all_stages),
         STORY(an_idle_device_joins_when_it_has_become_faster),
+        STORY(a_job_whose_checks_are_turned_off_during_the_search_keeps_its_plan),
         STORY(the_search_has_margins_for_units_that_a_device_never_ran),
         STORY(margins_choose_the_plan_and_means_are_shown),
     };
