@@ -36,6 +36,7 @@ static const struct field joint_fields[] = {
                          "units, or those that are named.",
                 .rule = "names of units, one with parameters at least"),
     MEMBER_FORM(struct submodel_options, joint_dataset, "dataset", FIELD_NULLABLE, &name_form,
+                .since = 6,
                 .about = "An uploaded data set that these epochs train on where the training data "
                          "stay on devices. See [Sub-models of local "
                          "data](#sub-models-of-local-data).",
