@@ -264,10 +264,21 @@ static void add_replicas(struct class_groups *out, size_t set)
     }
 }
 
+/* A multiple of the widths' unit. */
+static double least_width(double width_min)
+{
+    return ceil(width_min * WIDTH_UNITS - 1e-9) / WIDTH_UNITS;
+}
+
+size_t class_groups_most(double width_min)
+{
+    return (size_t)floor(1 / least_width(width_min) + 1e-9);
+}
+
 int class_groups_room(const struct class_problem *problem, size_t count, struct err *err)
 {
-    const double least = ceil(problem->width_min * WIDTH_UNITS - 1e-9) / WIDTH_UNITS;
-    if (least * (double)count > 1 + 1e-9) {
+    const double least = least_width(problem->width_min);
+    if (count > class_groups_most(problem->width_min)) {
         return err_set(err, ERR_INVALID,
                        "%zu groups are too many: each needs at least %.3f of the channels", count,
                        least);

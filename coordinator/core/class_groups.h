@@ -54,6 +54,8 @@ double class_groups_samples(const struct class_problem *problem, size_t group, d
 /* Return the load of a group with so many own samples and this width. */
 double class_groups_load(const struct class_problem *problem, size_t group, double own,
                          double width);
+/* Return how many groups, replicas included, can have the least width. */
+size_t class_groups_most(double width_min);
 /* Check that so many groups, replicas included, can have the least width. ERR_INVALID. */
 NODISCARD int class_groups_room(const struct class_problem *problem, size_t count, struct err *err);
 /* Divide the classes of `samples` among the groups, and the channels, so that the largest load is

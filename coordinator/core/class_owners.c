@@ -37,14 +37,16 @@ static int64_t all_samples(const struct class_owner *owner)
 struct chosen {
     const struct owner_problem *problem;
     size_t owner[OWNERS_MAX];
+    int64_t samples[OWNERS_MAX]; /* of each owner of the problem */
     size_t count;
     size_t has[OFFER_CLASSES_MAX]; /* of them, by class */
 };
 
-static bool comes_before(const struct class_owner *a, const struct class_owner *b)
+static bool comes_before(const struct chosen *chosen, size_t a, size_t b)
 {
-    const int64_t first = all_samples(a), second = all_samples(b);
-    return first != second ? first < second : a->speed < b->speed;
+    const struct class_owner *owner = chosen->problem->owner;
+    return chosen->samples[a] != chosen->samples[b] ? chosen->samples[a] < chosen->samples[b]
+                                                    : owner[a].speed < owner[b].speed;
 }
 
 static void list_usable(const struct owner_problem *problem, struct chosen *chosen)
@@ -55,8 +57,9 @@ static void list_usable(const struct owner_problem *problem, struct chosen *chos
         if (count_classes(owner) < OWNER_CLASSES_MIN) {
             continue;
         }
+        chosen->samples[i] = all_samples(owner);
         size_t at = chosen->count++;
-        while (at > 0 && comes_before(owner, &problem->owner[chosen->owner[at - 1]])) {
+        while (at > 0 && comes_before(chosen, i, chosen->owner[at - 1])) {
             chosen->owner[at] = chosen->owner[at - 1];
             at--;
         }

@@ -33,6 +33,7 @@ static void remove_device(struct core *core, struct device_slot *device, const c
 {
     holdings_clear(core, device);
     device->device.state = DEVICE_REMOVED;
+    core->data_changed = true;
     mark_device_changed(core, device);
     mark_device_touched(core, device);
     act_forget(core, OBJECT_DEVICE, device->device.id.text, 0);

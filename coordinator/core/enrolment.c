@@ -210,7 +210,7 @@ void enrolment_on_enroll(struct core *core, const struct event *event)
     }
     mark_device_changed(core, device);
     lease_renew(core, device);
-    core->schedule = core->joinable = true;
+    core->schedule = core->joinable = core->data_changed = true;
     if (first) {
         act_publish(core, "device_enrolled", device->device.id.text, "device '%s' is enrolled",
                     device->device.name);

@@ -47,6 +47,8 @@ struct forecast {
     struct planned target;
     struct event_planned target_answer;
     struct submodel_preview preview;
+    char joint_failure[MESSAGE_SIZE]; /* why the joint phase has no plan; "": it has one */
+    bool waits;                       /* a device of a group trains another job */
     struct servers_preview servers;
 };
 
@@ -206,7 +208,9 @@ static void ask_group(struct core *core, struct forecast *forecast, struct plann
         planning_try(planning, STAGES_WANTED, AVOID_ALL, CANDIDATES_FREE);
     }
     planning_try(planning, STAGES_ANY, AVOID_ALL, CANDIDATES_FREE);
+    const bool bound = job_is_local(&forecast->spec); /* the device is the only one */
     for (size_t d = 0; d < planning->device_count; d++) {
+        forecast->waits = forecast->waits || (bound && planning->device[d].busy);
         planning->device[d].busy = is_taken(forecast, &planning->device[d].id);
     }
 }
@@ -318,7 +322,9 @@ static void take_joint(struct forecast *forecast, const struct event_planned *an
 {
     const int64_t steps = steps_of(&forecast->spec, &forecast->data);
     forecast->preview.runs = forecast->preview.runs && answer->code == 0;
-    if (answer->code == 0) {
+    if (answer->code != 0) {
+        text_set(forecast->joint_failure, MESSAGE_SIZE, "joint phase: %.200s", answer->message);
+    } else {
         forecast->preview.joint_seconds = answer->planned->expected_seconds * (double)steps;
         count_work(forecast, answer->planned, forecast->joint.model, steps);
     }
@@ -374,12 +380,17 @@ static void answer_for_groups(struct forecast *forecast)
     for (size_t g = 0; g < forecast->preview.group_count && failure[0] == '\0'; g++) {
         failure = forecast->preview.group[g].failure;
     }
+    failure = failure[0] == '\0' ? forecast->joint_failure : failure;
     forecast->target = (struct planned){.strategy = strategy_of(STRATEGY_PIPELINE)};
     *answer = (struct event_planned){.planned = &forecast->target};
     if (failure[0] != '\0') {
         answer->code = ERR_NOT_FOUND;
         text_set(answer->message, MESSAGE_SIZE, "%.250s", failure);
         text_set(forecast->target.first_failure, MESSAGE_SIZE, "%.250s", failure);
+    } else if (forecast->waits) {
+        forecast->target.attempt_index = 1;
+        text_set(forecast->target.first_failure, MESSAGE_SIZE,
+                 "a device that has data of a group trains another job");
     }
 }
 

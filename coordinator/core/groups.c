@@ -121,7 +121,9 @@ void groups_cancel(struct core *core, struct parent_part *part, const char *reas
 
 void groups_set_deadline(struct core *core, struct parent_slot *parent, int64_t left_ms)
 {
-    if (left_ms > 0) {
+    if (left_ms > 0 && parent->parent.paused) {
+        parent->parent.groups_left_ms = left_ms;
+    } else if (left_ms > 0) {
         parent->parent.groups_until_ms = core->wall_ms + left_ms;
         parent->parent.groups_left_ms = 0;
         parent->work.deadline_ms = core->now_ms + left_ms;

@@ -93,10 +93,11 @@ void local_groups_note(const struct core *core, struct parent_slot *parent)
                                          : local_data_fitting(spec, parent->model, device) != NULL;
         if (group < groups && waits(core, parent, group)) {
             add(parent->work.note,
-                !device_online(slot) ? "is away, and its group waits"
-                : fits               ? "is back"
-                : any                ? "offers other classes or samples now, and its group waits"
-                                     : "does not offer its data now, and its group waits",
+                !device_online(slot)          ? "is away, and its group waits"
+                : fits && !device_ready(slot) ? "takes no groups now, and its group waits"
+                : fits                        ? "is back"
+                : any ? "offers other classes or samples now, and its group waits"
+                      : "does not offer its data now, and its group waits",
                 device->name);
         } else if (group == groups && any && !fits && device_online(slot)) {
             add(parent->work.note,

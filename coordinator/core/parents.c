@@ -103,7 +103,8 @@ static void take_parts(struct core *core)
 void parents_run(struct core *core)
 {
     take_parts(core);
-    for (size_t i = 0; i < core->parents.count && act_room(core); i++) {
+    size_t i = 0;
+    for (; i < core->parents.count && act_room(core); i++) {
         struct parent_slot *parent = slots_parent_at(core, i);
         const struct parent_row *row = row_of(parent);
         if (!parent->work.ended && (parent->work.touched || row->is_due(core, parent))) {
@@ -111,4 +112,5 @@ void parents_run(struct core *core)
             row->run(core, parent);
         }
     }
+    core->data_changed = core->data_changed && i < core->parents.count;
 }

@@ -148,6 +148,7 @@ struct core {
     struct job_slot **job_list; /* [jobs_max] */
     size_t job_list_count;
     bool schedule;       /* something changed for waiting jobs */
+    bool data_changed;   /* a device has enrolled, or was removed: groups may wait for its data */
     bool unsettled;      /* failures are left for the next step, which has room for actions */
     uint64_t pass;       /* number of the scheduler's pass over the waiting jobs */
     bool pass_open;      /* the pass continues in the next step */

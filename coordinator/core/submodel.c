@@ -63,6 +63,10 @@ static void enter(struct core *core, struct parent_slot *parent, int phase)
     parent->work.fault[0] = '\0';
     parent->work.retry_ms = core->now_ms;
     parent->work.deadline_ms = NEVER;
+    parent->parent.groups_until_ms = parent->parent.groups_left_ms = 0;
+    if (phase == PARENT_GROUPS) { /* again for groups that are repeated */
+        groups_set_deadline(core, parent, parent->job.spec.submodel.deadline_seconds * 1000);
+    }
     groups_changed(parent);
     act_publish_job(core, "job_phase", &parent->job, parent->job.id.text, "'%s' is in the phase %s",
                     parent->job.spec.name, parent_phase_names[phase]);
@@ -72,7 +76,6 @@ static void begin_groups(struct core *core, struct parent_slot *parent)
 {
     struct err err = {0};
     enter(core, parent, PARENT_GROUPS);
-    groups_set_deadline(core, parent, parent->job.spec.submodel.deadline_seconds * 1000);
     if (submodel_plan(core, parent, NULL, &err) != 0) {
         fail(core, parent, "not_divisible", "%.200s", err.text);
     }
@@ -298,19 +301,12 @@ static void go_on(struct core *core, struct parent_slot *parent)
     } while (parent->parent.phase != phase);
 }
 
-/* A device has other data than its group trains on, or again those that it waits for. */
-static bool data_changed(const struct core *core, const struct parent_slot *parent)
-{
-    const bool local = job_is_local(&parent->job.spec) && parent->parent.phase == PARENT_GROUPS;
-    const bool waits = local && !parent->work.asked && !parent->work.full;
-    return local && ((waits && has_ready(core, parent)) || submodel_local_changed(core, parent));
-}
-
 static bool is_due(const struct core *core, const struct parent_slot *parent)
 {
     const bool again = groups_harvest_waits(parent) && core->now_ms >= parent->work.retry_ms;
+    const bool local = job_is_local(&parent->job.spec) && parent->parent.phase == PARENT_GROUPS;
     return core->now_ms >= parent->work.deadline_ms || again || groups_has_room(core, parent) ||
-           (!parent->parent.paused && data_changed(core, parent));
+           (local && core->data_changed);
 }
 
 static void run(struct core *core, struct parent_slot *parent)
@@ -321,7 +317,7 @@ static void run(struct core *core, struct parent_slot *parent)
     groups_follow(core, parent);
     if (!parent->parent.paused) {
         if (parent->parent.phase == PARENT_GROUPS) {
-            (void)submodel_local_follow(core, parent);
+            submodel_local_follow(core, parent);
         }
         go_on(core, parent);
     }

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "coordinator/core/act.h"
 #include "coordinator/core/class_owners.h"
 #include "coordinator/core/groups.h"
 #include "coordinator/core/local_data.h"
 #include "coordinator/core/local_groups.h"
+#include "coordinator/core/slots.h"
 #include "coordinator/core/submodel_divide.h"
 #include "coordinator/core/submodel_parts.h"
 #include "coordinator/core/text.h"
@@ -47,7 +49,10 @@ static void list_owners(const struct core *core, const struct job_spec *spec,
     const struct planning *planning = core->planning;
     submodel_list_devices(planning, (size_t)spec->submodel.stem, out->order, out->speed);
     for (size_t i = 0; i < planning->device_count; i++) {
-        const struct offer *offer = offer_at(core, spec, model, out->order[i]);
+        const struct device_slot *slot =
+            slots_device(core, planning->device[out->order[i]].id.text);
+        const struct offer *offer =
+            slot && !slot->device.pending ? offer_at(core, spec, model, out->order[i]) : NULL;
         out->owner[i] = (struct class_owner){.speed = fmax(out->speed[i], 1e-9)};
         if (offer) {
             out->owner[i].data = (struct class_samples){.samples = offer->class_count,
@@ -72,9 +77,9 @@ static void bind(const struct offer *offer, double negatives, struct class_group
     memcpy(data->sha256, offer->sha256, SHA256_SIZE);
 }
 
-/* Whether each group has a batch in an epoch. Of the first one that has not: *small. */
+/* Whether each group has a batch in an epoch. */
 static int check_epochs(const struct owners *owners, const struct job_spec *spec,
-                        const struct owned *owned, size_t *small, struct err *err)
+                        const struct owned *owned, struct err *err)
 {
     const struct class_groups *groups = &owned->groups;
     for (size_t g = 0; g < groups->count; g++) {
@@ -84,7 +89,6 @@ static int check_epochs(const struct owners *owners, const struct job_spec *spec
         struct view_sizes sizes;
         submodel_group_view(groups, g, &classes, spec->submodel.negatives, &view, &sizes);
         if ((int64_t)view_epoch(&sizes) < spec->batch) {
-            *small = g;
             return err_set(err, ERR_INVALID,
                            "one of %zu devices would have %" PRIu64
                            " training samples in an epoch, fewer than a batch of %" PRId64,
@@ -94,22 +98,24 @@ static int check_epochs(const struct owners *owners, const struct job_spec *spec
     return 0;
 }
 
-/* Classes and devices. Devices that would have less than a batch are left out. */
-static int choose_owners(const struct job_spec *spec, struct owners *owners,
-                         const struct owner_problem *problem, struct owned *out, struct err *err)
+/* Classes and devices: as many groups as have a batch each, at most so many as problem->groups_max.
+ * Fewer groups have more classes, and leave the devices with the fewest samples out. */
+static int choose_owners(const struct job_spec *spec, const struct owners *owners,
+                         struct owner_problem *problem, struct owned *out, struct err *err)
 {
-    struct err why = {0};
+    struct err small = {0};
     for (;;) {
-        size_t small;
         int rc = class_owners_solve(problem, &out->groups, out->place, err);
         if (rc) {
-            *err = why.text[0] != '\0' ? why : *err;
+            *err = small.text[0] != '\0' ? small : *err;
             return rc;
         }
-        if (check_epochs(owners, spec, out, &small, &why) == 0) {
-            return 0;
+        rc = check_epochs(owners, spec, out, &small);
+        if (rc == 0 || problem->group_count > 0 || out->groups.count <= 2) {
+            *err = rc == 0 ? *err : small;
+            return rc;
         }
-        owners->owner[out->place[small]].data.count = 0;
+        problem->groups_max = out->groups.count - 1;
     }
 }
 
@@ -122,7 +128,7 @@ static struct owner_problem problem_of(const struct core *core, const struct job
                                   .class_count = (size_t)spec->train_local.classes,
                                   .replicas = (size_t)options->replicas,
                                   .group_count = (size_t)(options->group_count * options->replicas),
-                                  .groups_max = (size_t)floor(1 / width_min),
+                                  .groups_max = class_groups_most(width_min),
                                   .negatives = options->negatives};
 }
 
@@ -138,7 +144,7 @@ int submodel_local_check(struct core *core, const struct event_job_submit *submi
     }
     submodel_fill_devices(core, spec, submit->model, CANDIDATES_KNOWN, NULL);
     list_owners(core, spec, submit->model, &owners);
-    const struct owner_problem problem = problem_of(core, spec, &owners, widths.width_min);
+    struct owner_problem problem = problem_of(core, spec, &owners, widths.width_min);
     return choose_owners(spec, &owners, &problem, &owned, err);
 }
 
@@ -166,7 +172,7 @@ static int divide_channels(struct dividing *dividing, const struct owners *owner
 }
 
 /* Fewer groups have wider slices. */
-static int divide(struct dividing *dividing, struct owners *owners, struct owned *owned,
+static int divide(struct dividing *dividing, const struct owners *owners, struct owned *owned,
                   struct err *err)
 {
     const struct parent_slot *parent = dividing->parent;
@@ -217,13 +223,28 @@ static int plan_with(struct core *core, const struct parent_slot *parent,
     return 0;
 }
 
+/* The samples that some group trains, of all that devices have: those of the job. */
+static void count_samples(struct parent_slot *parent)
+{
+    const struct class_groups *groups = &parent->parent.groups;
+    int64_t own = 0;
+    for (size_t g = 0; g < groups->count; g++) {
+        own += groups->group[g].data.own + groups->group[g].data.held;
+    }
+    parent->job.data.train_samples = own / parent->job.spec.submodel.replicas;
+    parent->work.job_changed = true;
+}
+
 int submodel_local_plan(struct core *core, struct parent_slot *parent,
                         const struct plan_question *question, struct err *err)
 {
     struct class_groups *groups = &parent->parent.groups;
-    return plan_with(core, parent, CANDIDATES_ONLINE, question, groups, err) == 0
-               ? 0
-               : plan_with(core, parent, CANDIDATES_KNOWN, question, groups, err);
+    int rc = plan_with(core, parent, CANDIDATES_ONLINE, question, groups, err);
+    rc = rc ? plan_with(core, parent, CANDIDATES_KNOWN, question, groups, err) : 0;
+    if (rc == 0) {
+        count_samples(parent);
+    }
+    return rc;
 }
 
 /* ---- while they train ---- */
@@ -241,40 +262,47 @@ void submodel_local_begin(const struct core *core, struct parent_slot *parent, s
     groups_changed(parent);
 }
 
-static struct job_slot *find_changed(const struct core *core, const struct parent_slot *parent,
-                                     size_t group)
+static bool is_removed(const struct core *core, const struct device_id *device)
 {
-    struct job_slot *job = groups_job(core, &parent->parent.part[group]);
-    return job && local_groups_changed(core, parent, job) ? job : NULL;
+    const struct device_slot *slot = slots_device(core, device->text);
+    return !slot || slot->device.state == DEVICE_REMOVED;
 }
 
-bool submodel_local_follow(struct core *core, struct parent_slot *parent)
+static void give_up(struct core *core, struct parent_slot *parent, size_t group)
 {
-    bool changed = false;
-    for (size_t g = 0; job_is_local(&parent->job.spec) && g < parent->parent.groups.count; g++) {
-        struct parent_part *part = &parent->parent.part[g];
-        struct parent_part gone = *part;
-        if (!find_changed(core, parent, g)) {
-            continue;
+    struct parent_part *part = &parent->parent.part[group];
+    groups_cancel(core, part, "", "its device was removed");
+    part->state = PART_MISSING;
+    groups_changed(parent);
+    act_publish_job(core, "group_refused", &parent->job, parent->job.id.text,
+                    "group %zu of '%s' is left out: the device with its data was removed", group,
+                    parent->job.spec.name);
+}
+
+/* The attempt counts for nothing: the group has not failed. */
+static void begin_again(struct core *core, struct parent_slot *parent, size_t group)
+{
+    struct parent_part *part = &parent->parent.part[group];
+    struct parent_part gone = *part;
+    part->state = PART_WAITING;
+    part->attempts--;
+    groups_cancel(core, &gone, "replaced", "its device has other data now");
+    groups_changed(parent);
+}
+
+void submodel_local_follow(struct core *core, struct parent_slot *parent)
+{
+    const struct class_groups *groups = &parent->parent.groups;
+    for (size_t g = 0; job_is_local(&parent->job.spec) && g < groups->count; g++) {
+        const struct parent_part *part = &parent->parent.part[g];
+        const struct job_slot *job = groups_job(core, part);
+        const bool lives = job || part->state == PART_WAITING;
+        if (lives && is_removed(core, &groups->group[g].device)) {
+            give_up(core, parent, g);
+        } else if (job && local_groups_changed(core, parent, job)) {
+            begin_again(core, parent, g);
         }
-        part->state = PART_WAITING;
-        part->attempts--; /* it has not failed */
-        groups_cancel(core, &gone, "replaced", "its device has other data now");
-        changed = true;
     }
-    if (changed) {
-        groups_changed(parent);
-    }
-    return changed;
-}
-
-bool submodel_local_changed(const struct core *core, const struct parent_slot *parent)
-{
-    bool changed = false;
-    for (size_t g = 0; job_is_local(&parent->job.spec) && g < parent->parent.groups.count; g++) {
-        changed = changed || find_changed(core, parent, g);
-    }
-    return changed;
 }
 
 /* Whether a group trains, or may begin. */

@@ -20,11 +20,9 @@ NODISCARD int submodel_local_plan(struct core *core, struct parent_slot *parent,
 bool submodel_local_ready(const struct core *core, const struct parent_slot *parent, size_t group);
 /* Bind a group that is ready to the data that its device has now. */
 void submodel_local_begin(const struct core *core, struct parent_slot *parent, size_t group);
-/* Groups whose devices have other data now begin again, when those fit. Return whether there was
- * one. */
-bool submodel_local_follow(struct core *core, struct parent_slot *parent);
-/* Return whether submodel_local_follow has something to do. */
-bool submodel_local_changed(const struct core *core, const struct parent_slot *parent);
+/* End the jobs of groups whose devices have other data now: they begin again when those fit. Give
+ * up groups whose devices were removed. */
+void submodel_local_follow(struct core *core, struct parent_slot *parent);
 /* Write for which devices groups wait, for the message of the parent. */
 void submodel_local_note(const struct core *core, struct parent_slot *parent);
 

@@ -13,10 +13,13 @@
 #include "coordinator/core/submodel_local.h"
 #include "coordinator/core/submodel_plan.h"
 
-/* Samples that stay on their devices bind groups, not the target. */
+/* Samples that stay on their devices bind groups, not the target, which may train nowhere. */
 static bool refuse_target(struct core *core, const struct event_job_submit *submit)
 {
     struct event_job_submit anywhere = *submit;
+    if (job_is_local(submit->spec) && submit->spec->submodel.joint_epochs == 0) {
+        return false;
+    }
     struct job_spec spec = *submit->spec;
     spec.train_local = job_spec_default.train_local;
     anywhere.spec = &spec;

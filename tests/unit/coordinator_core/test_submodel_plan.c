@@ -274,6 +274,45 @@ static void a_device_with_less_than_a_batch_has_no_group(void **state)
     end(&bench);
 }
 
+/* With three groups the last device would have two classes and as many others, 80 samples; with two
+ * it has class 5 and two more. */
+static void fewer_groups_have_a_batch_each(void **state)
+{
+    (void)state;
+    struct bench bench;
+    bool there = false;
+    begin(&bench, "alexnet-cifar", 600);
+    offer_data(&bench, 0, 0);
+    for (size_t d = 0; d < DEVICES; d++) {
+        struct device *device = &slots_device_at(bench.world->core, d)->device;
+        struct offer *offer = &device->offer[0];
+        device->offer_count = d < 3;
+        offer->samples = 0;
+        for (size_t c = 0; c < 6; c++) {
+            offer->class_count[c] = d == 2 ? 20 : c < 5 ? 500 : 0;
+            offer->samples += offer->class_count[c];
+        }
+    }
+    bench.parent->parent.class_count = 6;
+    bench.parent->job.spec.train_local.classes = CLASSES;
+    bench.parent->job.spec.batch = 100;
+    struct err err = {0};
+    assert_int_equal(submodel_plan(bench.world->core, bench.parent, NULL, &err), ERR_INVALID);
+    assert_holds(err.text, "class 6 is on 0 devices");
+    bench.parent->job.spec.train_local.classes = 6;
+    for (size_t d = 0; d < 3; d++) {
+        slots_device_at(bench.world->core, d)->device.offer[0].classes = 6;
+    }
+    const struct class_groups *groups = plan(&bench);
+    assert_int_equal(groups->count, 2);
+    for (size_t g = 0; g < 2; g++) {
+        const struct device *device = device_of(&bench, &groups->group[g]);
+        there = there || device == &slots_device_at(bench.world->core, 2)->device;
+    }
+    assert_true(there);
+    end(&bench);
+}
+
 static void the_joint_phase_trains_on_the_uploaded_data(void **state)
 {
     (void)state;
@@ -308,6 +347,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_are_bound_to_what_their_devices_have),
         cmocka_unit_test(a_device_with_less_than_a_batch_has_no_group),
+        cmocka_unit_test(fewer_groups_have_a_batch_each),
         cmocka_unit_test(the_joint_phase_trains_on_the_uploaded_data),
         cmocka_unit_test(groups_of_unequal_devices_take_alike_expected_seconds),
         cmocka_unit_test(there_are_fewer_groups_if_they_would_have_less_than_a_batch),

@@ -47,6 +47,26 @@ static void a_group_whose_model_is_damaged_is_trained_again_from_its_seed(void *
     bench_end(&bench);
 }
 
+/* A group on data of its device may have to wait for that one. */
+static void groups_that_are_repeated_have_the_deadline_again(void **state)
+{
+    (void)state;
+    for (int paused = 0; paused <= 1; paused++) {
+        struct bench bench;
+        bench_begin(&bench, 8, 3);
+        struct parent_slot *parent = train_groups(&bench);
+        parent->job.spec.submodel.deadline_seconds = 60;
+        parent->parent.groups_until_ms = 1; /* of the first time */
+        parent->parent.paused = paused;
+        damage(&bench, "model-1");
+        assert_int_equal(parent->parent.phase, PARENT_GROUPS);
+        assert_int_equal(parent->parent.groups_left_ms, paused ? 60000 : 0);
+        assert_int_equal(parent->parent.groups_until_ms, paused ? 0 : bench.core->wall_ms + 60000);
+        assert_int_equal(parent->work.deadline_ms, paused ? NEVER : bench.core->now_ms + 60000);
+        bench_end(&bench);
+    }
+}
+
 /* As if the job had trained its stem itself. */
 static void own_stem(struct parent_slot *parent)
 {
@@ -190,6 +210,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_whose_model_is_damaged_is_trained_again_from_its_seed),
+        cmocka_unit_test(groups_that_are_repeated_have_the_deadline_again),
         cmocka_unit_test(a_damaged_stem_is_trained_again_and_the_groups_keep_their_models),
         cmocka_unit_test(groups_of_another_stem_are_trained_again),
         cmocka_unit_test(groups_that_train_go_on_while_the_stem_is_damaged),
