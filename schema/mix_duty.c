@@ -169,7 +169,8 @@ static const struct field report_fields[] = {
                            0, MIX_DISTANCE_MAX,
                            .about = "Of the group's copy for the newest average from it, by the "
                                     "norm of the average."),
-    MEMBER_DOUBLE(struct mix_report, gap_seconds, "gap_seconds", FIELD_SKIP_EMPTY, 0, 0,
+    MEMBER_DOUBLE(struct mix_report, gap_seconds, "gap_seconds", FIELD_SKIP_EMPTY, 0,
+                  MIX_SECONDS_MAX,
                   .about = "The longest time between the ends of two steps of this generation."),
     MEMBER_OPTIONAL(struct mix_report, tests, has_tests, "held_out", FIELD_SKIP_EMPTY,
                     &tests_record, .about = "Sums over the device's held-out samples."),

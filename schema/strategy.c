@@ -17,7 +17,7 @@ static const struct {
 } of[] = {
     [STRATEGY_PIPELINE] = {.reduction = REDUCTION_IN_PLACE, .since = 1},
     [STRATEGY_SUBMODEL] = {true, true, .reduction = REDUCTION_IN_PLACE, .since = 1},
-    [STRATEGY_PARAMETER_SERVER] = {.reduction = REDUCTION_TREE, .since = 5},
+    [STRATEGY_PARAMETER_SERVER] = {.reduction = REDUCTION_TREE, .since = 6},
     [STRATEGY_GOSSIP] = {.has_parts = true, .reduction = REDUCTION_IN_PLACE, .since = 1},
 };
 STRATEGY_TABLE_CHECK(of);

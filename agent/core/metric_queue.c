@@ -119,7 +119,9 @@ void metric_queue_acknowledge(struct metric_queue *queue, int64_t now_ms)
     queue->answered += queue->sent;
     queue->sent = 0;
     const int64_t passed_ms = now_ms - queue->answered_ms;
-    queue->settled_ms += passed_ms < METRIC_ANSWER_MS ? passed_ms : METRIC_ANSWER_MS;
+    queue->settled_ms += passed_ms < 0                  ? 0
+                         : passed_ms < METRIC_ANSWER_MS ? passed_ms
+                                                        : METRIC_ANSWER_MS;
     queue->answered_ms = now_ms;
     if (queue->settled_ms >= METRIC_SETTLE_MS) {
         forget(queue, queue->settling);

@@ -129,6 +129,7 @@ static void ask_change(struct core *core, const struct job_slot *job, struct pla
 int asking_at_once(struct core *core, struct err *err)
 {
     core->planning->work_max = core->planning->memory_max = PLANNING_WORK_AT_ONCE;
+    core->planning->at_once = true;
     int rc = placement_solve(core->planning, core->planned, err);
     core->asking.work += core->planning->work;
     return rc;

@@ -117,7 +117,7 @@ static void hear_pair(struct gossip *gossip, size_t index, const struct gossip_r
     /* One that was sent before the newer match arrived says nothing of that. */
     if (report->pair.open && !mix_xid_after(group->open, report->pair.xid)) {
         const bool known = mix_xid_is(report->pair.xid, group->open);
-        const int64_t most_ms = gossip_patience_ms(gossip_step_seconds(gossip, index));
+        const int64_t most_ms = gossip_patience_ms(gossip_longest_step(gossip));
         group->open_until_ms = known ? group->open_until_ms : now_ms + most_ms;
         group->open = report->pair.xid;
     } else if (gossip_is_open(group) && mix_xid_is(report->pair.xid, group->open)) {

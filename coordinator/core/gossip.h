@@ -1,14 +1,14 @@
 /* gossip.h: matches the groups of one job of strategy gossip: who mixes with whom and when, and who
- * averages. It knows only what groups report, and may be restarted at any moment with a new life:
- * what it forgets are matches, which expire. Pure: events in, orders out; nothing allocates. Our
- * own derivation (docs/adr/0145).
+ * averages. It knows only what groups report, and may be restarted with a new life: what it forgets
+ * are matches, which expire. Pure, without allocation. Our own derivation (docs/adr/0145).
  *
  * A group has one open match of a pair at a time, and is matched only after a report has named the
- * one that it has open. An average goes through two phases. Its groups give a copy, and one of
- * them fetches these and computes their average; the others adopt it. If it cannot get a copy,
- * another one computes the average of those that gave theirs. Where averages are adopted, no pair
- * is matched meanwhile. If devices hold out samples, each group evaluates the average after that:
- * one that does not adopt it fetches it for that alone. No other average is begun meanwhile. */
+ * one that it has open. An average goes through two phases. Its groups give a copy, and one of them
+ * fetches these and computes their average; the others adopt it. If it cannot get a copy, another
+ * one computes the average of those that gave theirs or still may. Where averages are adopted, no
+ * pair is matched meanwhile. If devices hold out samples, each group evaluates the average after
+ * that: one that does not adopt it fetches it for that alone. No other average is begun meanwhile.
+ */
 #ifndef COORDINATOR_CORE_GOSSIP_H
 #define COORDINATOR_CORE_GOSSIP_H
 

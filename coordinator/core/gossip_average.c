@@ -264,6 +264,20 @@ void gossip_note_copy(struct gossip *gossip, int64_t now_ms)
     }
 }
 
+/* Nobody can compute the average. The next last one does not wait again for those whose time for a
+ * copy is over. */
+static void abandon(struct gossip *gossip, int64_t now_ms)
+{
+    const bool over = gossip->is_last && now_ms >= gossip->copies_until_ms;
+    for (size_t g = 0; g < gossip->count && over; g++) {
+        struct gossip_group *group = &gossip->group[g];
+        if (gossip->in_average[g] && group->present && group->asked && !group->gave) {
+            group->lacked = GOSSIP_LACKED_MAX;
+        }
+    }
+    gossip->phase = GOSSIP_MIXES;
+}
+
 /* Another group computes the average of those that gave their copy, or are still to do so. */
 static void compute_again(struct gossip *gossip, int64_t now_ms)
 {
@@ -271,7 +285,7 @@ static void compute_again(struct gossip *gossip, int64_t now_ms)
     find_contributors(gossip, member, now_ms);
     const size_t averager = choose_averager(gossip, member);
     if (averager == gossip->count) {
-        gossip->phase = GOSSIP_MIXES; /* nobody can: it is abandoned */
+        abandon(gossip, now_ms);
         return;
     }
     if (gossip_has_room(gossip, 1)) {

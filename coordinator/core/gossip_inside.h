@@ -88,7 +88,7 @@ static inline bool gossip_awaits_tests(const struct gossip *gossip)
 
 /* All groups that are there evaluate it from now on, after copies that take so many seconds. */
 void gossip_begin_tests(struct gossip *gossip, double seconds, int64_t now_ms);
-/* It has done so, or cannot: it has not taken the order in time. */
+/* A group has evaluated it, or cannot: it has not taken the order in time. */
 void gossip_hear_tests(struct gossip *gossip, size_t group, const struct gossip_report *report,
                        int64_t now_ms);
 void gossip_tick_tests(struct gossip *gossip, int64_t now_ms);

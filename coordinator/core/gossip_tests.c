@@ -33,6 +33,7 @@ void gossip_hear_tests(struct gossip *gossip, size_t index, const struct gossip_
 {
     struct gossip_group *group = &gossip->group[index];
     if (mix_xid_is(report->average.xid, gossip->average)) {
+        group->tests = group->tests || gossip->tests_until_ms > 0; /* it has come after all */
         group->tested = group->tested || report->average.tested;
     } else if (now_ms >= gossip->offered_until_ms) {
         group->tests = false; /* its order, which is over, has not reached it */

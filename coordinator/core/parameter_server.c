@@ -147,7 +147,9 @@ static void fill_plan(struct planning *planning, struct planned *out)
                           ? fluid_seconds(out, planning->spec.micro_batches) / found->step_seconds
                           : 0;
     out->bottleneck = bottleneck_of(out, found);
-    fill_transfers(planning, &out->transfers);
+    if (!planning->at_once) { /* for forecasts, which other threads search for */
+        fill_transfers(planning, &out->transfers);
+    }
 }
 
 static uint64_t state_bytes(struct planning *planning, size_t stage)

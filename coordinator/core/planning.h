@@ -110,6 +110,7 @@ struct planning {
 
     /* Another thread sets it to end the search; NULL: none does. The asker's. */
     const _Atomic bool *cancelled;
+    bool at_once; /* solved within a step of the core */
 
     /* Scratch of the solution. */
     double work;                       /* of all searches */

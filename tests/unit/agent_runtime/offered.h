@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "tests/support/test.h"
 
-enum { SIDE = 4, IMAGE_BYTES = SIDE * SIDE, PATIENCE_MS = 500 };
+enum { SIDE = 4, IMAGE_BYTES = SIDE * SIDE, PATIENCE_MS = 1500 };
 
 /* A directory "DIR/name" with an IDX pair of `count` images of 3 classes. */
 static inline void put_images(const char *directory, const char *name, unsigned char count)

@@ -251,6 +251,26 @@ static void the_last_average_waits_for_groups_that_are_there_as_long_as_a_stop(v
     }
 }
 
+/* Of two groups one gave no copy in its time: nobody is left to try again. */
+static void the_last_average_of_one_of_two_groups_waits_once(void **state)
+{
+    (void)state;
+    static struct gossip gossip;
+    const struct gossip_report report = {.generation = 1};
+    init_two(&gossip);
+    gossip_hear(&gossip, 0, &report, 0);
+    gossip_hear(&gossip, 1, &report, 0);
+    gossip_finish(&gossip);
+    begin_average(&gossip);
+    give_copy(&gossip, 0, 10);
+    gossip_tick(&gossip, 1, 29999);
+    assert_true(gossip.in_average[1]);
+    gossip_tick(&gossip, 1, 30000); /* it is abandoned */
+    gossip_tick(&gossip, 1, 30001);
+    expect_average_of(&gossip, 0, 1);
+    assert_true(gossip_is_last(&gossip) && !gossip.in_average[1]);
+}
+
 static void a_group_that_is_lost_at_the_end_leaves_no_other_one_out(void **state)
 {
     (void)state;
@@ -433,6 +453,7 @@ int main(void)
         cmocka_unit_test(an_average_begins_again_when_a_group_is_lost_before_it_gave_its_copy),
         cmocka_unit_test(an_average_waits_for_the_end_of_the_longest_step),
         cmocka_unit_test(the_last_average_waits_for_groups_that_are_there_as_long_as_a_stop),
+        cmocka_unit_test(the_last_average_of_one_of_two_groups_waits_once),
         cmocka_unit_test(a_group_that_is_lost_at_the_end_leaves_no_other_one_out),
         cmocka_unit_test(averages_do_without_a_copy_that_two_groups_could_not_get),
         cmocka_unit_test(a_copy_that_nobody_can_get_does_not_hold_up_the_last_average),

@@ -316,7 +316,7 @@ static void agents_that_do_not_know_the_strategy_get_no_stage(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     add_devices(world, 2);
-    world->agent[0].versions_behind = PROTOCOL_VERSION - 4;
+    world->agent[0].versions_behind = 1;
     agent_restart(world, &world->agent[0]);
     agent_beat(world, &world->agent[0]);
     struct job_spec spec = servers_spec(5);
@@ -329,7 +329,7 @@ static void agents_that_do_not_know_the_strategy_get_no_stage(void **state)
     assert_int_equal(plan->stage_count, 1);
     assert_string_equal(plan->stage[0].device.text, world->agent[1].id.text);
     story_finish(world, id);
-    world->agent[1].versions_behind = PROTOCOL_VERSION - 4;
+    world->agent[1].versions_behind = 1;
     agent_restart(world, &world->agent[1]);
     agent_beat(world, &world->agent[1]);
     assert_null(submit(world, id, &spec));
