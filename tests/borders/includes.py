@@ -219,6 +219,15 @@ def matches(name, patterns):
     return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
 
 
+def is_unlisted(path, header):
+    """Whether the agent's table takes a strategy from a directory that STRATEGIES does not name:
+    nothing would keep it apart.
+    """
+    rooms = [f"agent/{name}/" for name in [*STRATEGIES, "core", "peer", "runtime"]]
+    inside = header.startswith("agent/") and header.count("/") > 1
+    return path == "agent/work_table.c" and inside and not header.startswith(tuple(rooms))
+
+
 def check(root):
     problems = []
     count = 0
@@ -234,6 +243,8 @@ def check(root):
                     problems.append(
                         f"{place}: <{header}> is only for {', '.join(owners) or 'nobody'}"
                     )
+            if is_unlisted(path, header):
+                problems.append(f"{place}: STRATEGIES lacks the directory of {header}")
             if kind == "<" and room in PURE_ROOMS and matches(header, IMPURE_SYSTEM):
                 problems.append(f"{place}: <{header}> in the pure room {room}")
             if (

@@ -84,6 +84,7 @@ class Borders(unittest.TestCase):
             ("agent/peer/b.c", '#include "agent/core/pipeline_task.h"'),
             ("agent/runtime/b.c", '#include "agent/core/exchange.h"'),
             ("agent/generation.c", '#include "agent/pipeline/stage.h"'),
+            ("agent/work_table.c", '#include "agent/ring/ring_work.h"'),
             ("agent/copies/outbox.c", '#include "agent/core/pipeline.h"'),
             ("agent/copies/outbox_queue.c", '#include "agent/copies/snapshot.h"'),
             ("agent/copies/outbox_queue.h", "#include <pthread.h>"),
