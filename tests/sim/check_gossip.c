@@ -88,7 +88,7 @@ void check_gossip_free(struct check_gossip **gossip)
 bool check_is_group(const struct job *job)
 {
     return job->part == JOB_GROUP &&
-           (job->spec.view.is_shard || job->spec.train_local.name[0] != '\0');
+           (job->spec.view.is_shard || (job_is_local(&job->spec) && !job->spec.has_view));
 }
 
 /* NULL: it is no group, or a backup does not know it. */

@@ -104,6 +104,16 @@ static bool starts_from(const struct job *job, const struct checkpoint_id *check
            strcmp(job->data.checkpoint_sha256, sha256) == 0;
 }
 
+/* To the data of one device, if the samples of the parent stay there. */
+static bool is_bound(const struct job *job, const struct job *whole,
+                     const struct class_group *group)
+{
+    const struct local_train *local = &job->spec.train_local;
+    return !job_is_local(&whole->spec) ||
+           (id_equal(local->device.text, group->device.text) &&
+            strcmp(local->sha256, group->data.sha256) == 0 && local->sha256[0] != '\0');
+}
+
 /* A part trains what its parent and the parts before it decide: the reference of its weights
  * follows from its spec. */
 static void check_spec(struct world *world, const struct job *job, const struct job *whole,
@@ -119,11 +129,12 @@ static void check_spec(struct world *world, const struct job *job, const struct 
         break;
     case JOB_GROUP:
         right = job->spec.has_view && has_classes(&job->spec.view, parent, group) &&
+                is_bound(job, whole, group) &&
                 job->spec.seed == whole->spec.seed + part->reseeded &&
                 starts_from(job, &parent->stem.checkpoint, parent->stem.sha256);
         break;
     case JOB_JOINT:
-        right = trains_all_present(&job->spec, parent) &&
+        right = trains_all_present(&job->spec, parent) && !job_is_local(&job->spec) &&
                 starts_from(job, &parent->harvest, parent->harvest_sha256);
         break;
     case JOB_WHOLE: break;

@@ -32,13 +32,20 @@ static int64_t appended_to(const struct world *world, const struct agent *agent)
     return agent->appended.changes == changes_of(world, agent) ? agent->appended.count : 0;
 }
 
-bool offers_append(const struct world *world, struct agent *agent)
+/* Whether a job trains on data that stay on devices. */
+static bool has_local(const struct world *world)
 {
     bool local = false;
-    for (size_t i = 0; gossip_seed(world) && i < world->users->job_count; i++) {
-        local = local || world->users->job[i].spec.train_local.name[0] != '\0';
+    for (size_t i = 0; i < world->users->job_count; i++) {
+        local = local || job_is_local(&world->users->job[i].spec);
     }
-    if (!local || bits_of(world, agent, LOOKS + agent->appended.looks++) % APPENDS != 0) {
+    return local;
+}
+
+bool offers_append(const struct world *world, struct agent *agent)
+{
+    if (!has_local(world) ||
+        bits_of(world, agent, LOOKS + agent->appended.looks++) % APPENDS != 0) {
         return false;
     }
     agent->appended.count = appended_to(world, agent) + 1;
@@ -67,9 +74,25 @@ static void fill(struct offer *out)
         .name = NAME, .height = 32, .width = 32, .channels = 3, .dtype = "U8", .classes = 10};
 }
 
+/* Samples of each class for jobs that divide classes: a device lacks some that each other device
+ * has. */
+static void count_classes(uint64_t bits, const struct agent *agent, struct offer *offer)
+{
+    int64_t left = offer->samples - SIM_CLASSES;
+    offer->class_count_count = SIM_CLASSES;
+    for (size_t c = 0; c < SIM_CLASSES; c++) {
+        const uint64_t own = digest_mix(bits, 100 + c);
+        const bool lacks = (agent->index + c) % 2 == 0 && own % 3 == 0;
+        const int64_t most = 1 + left / (int64_t)(SIM_CLASSES - c);
+        offer->class_count[c] = lacks ? 0 : 1 + (int64_t)(own / 8 % (uint64_t)most);
+        left -= lacks ? -1 : offer->class_count[c] - 1;
+    }
+    offer->class_count[(agent->index + 1) % 2] += left; /* of one that it has */
+}
+
 void offers_fill(const struct world *world, const struct agent *agent, struct enroll_request *out)
 {
-    if (!gossip_seed(world)) {
+    if (!gossip_seed(world) && !has_local(world)) {
         return;
     }
     const uint64_t bits = bits_of(world, agent, -1 - changes_of(world, agent));
@@ -78,6 +101,9 @@ void offers_fill(const struct world *world, const struct agent *agent, struct en
     fill(offer);
     offer->samples = samples_at(bits, appended);
     digest_text(digest_at(bits, appended), offer->sha256);
+    if (!gossip_seed(world)) {
+        count_classes(bits, agent, offer);
+    }
     for (int64_t i = appended > OFFER_PARTS_MAX ? appended - OFFER_PARTS_MAX : 0; i < appended;
          i++) {
         struct offer_part *part = &offer->part[offer->part_count++];
@@ -108,4 +134,21 @@ void offers_use(struct user_job *job)
     offer_form(&offer, spec->train_local.form);
     spec->train_local.classes = offer.classes;
     job->classes.count = 0; /* there is nothing to divide */
+}
+
+void offers_divide(struct user_job *job)
+{
+    struct job_spec *spec = &job->spec;
+    const struct event_classes classes = job->classes;
+    if (spec->submodel.joint_epochs > 0) {
+        (void)snprintf(spec->submodel.joint_dataset, NAME_SIZE, "train");
+        memcpy(job->data.joint_sha256, job->data.train_sha256, SHA256_SIZE);
+        job->data.joint_samples = job->data.train_samples;
+    }
+    offers_use(job);
+    job->classes = classes;
+    if (spec->submodel.joint_epochs > 0) {
+        job->classes.joint = job->samples;
+        job->classes.joint_count = classes.count;
+    }
 }

@@ -17,5 +17,7 @@ bool offers_has(const struct world *world, const struct agent *agent,
                 const struct local_train *local, int64_t samples);
 /* Let the job train on what devices offer. After users_mix. */
 void offers_use(struct user_job *job);
+/* The same for a job of sub-models, whose joint phase trains on the uploaded data set. */
+void offers_divide(struct user_job *job);
 
 #endif

@@ -1,3 +1,4 @@
+#include "tests/sim/offers.h"
 #include "tests/sim/sim.h"
 
 #include <stdio.h>
@@ -144,6 +145,7 @@ static void draw_changes(const struct world *world, struct job_spec *spec)
 #define PARENTS_FROM 1000000
 /* and from here on most jobs have workers and servers instead. */
 #define SERVERS_FROM 2000000
+#define LOCAL_PARENTS_FROM 1500000 /* some of them on data that stay on devices */
 
 static bool is_parent(const struct world *world, const struct user_job *job)
 {
@@ -218,6 +220,24 @@ static void serve(const struct world *world, const struct user_job *job, struct 
     options->transfers = (int)(bits / 8192 % (TRANSFERS_AUTO + 1));
 }
 
+/* On data that stay on devices: with the stem of a checkpoint, and a deadline, as a device may be
+ * lost for good. */
+static void divide_local(struct world *world, struct user_job *job)
+{
+    const uint64_t bits = digest_mix((uint64_t)job->spec.seed, 9);
+    struct submodel_options *options = &job->spec.submodel;
+    if (world->seed < LOCAL_PARENTS_FROM || world->agent_count < 3 || bits % 4 == 0) {
+        return;
+    }
+    users_start_from(world, job);
+    job->spec.init_except_count = 0;
+    options->stem_epochs = 0;
+    options->group_count = bits / 4 % 3 == 0 ? 2 : 0;
+    options->replicas = world->agent_count < 4 ? 1 : options->replicas; /* else a class is rare */
+    options->deadline_seconds = 5 + (int64_t)(bits / 16 % 300);
+    offers_divide(job);
+}
+
 static void divide(struct world *world, struct user_job *job)
 {
     const uint64_t bits = digest_mix((uint64_t)job->spec.seed, 5);
@@ -242,6 +262,7 @@ static void divide(struct world *world, struct user_job *job)
         job->spec.init_except_count = 0;
         options->stem_epochs = 0;
     }
+    divide_local(world, job);
 }
 
 /* Most verbs that a parent rejects become others; a resume may come while it still pauses. */
