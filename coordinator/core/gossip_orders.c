@@ -6,7 +6,8 @@
 
 #define PATIENCE_MS 2000 /* of a match, at least */
 #define PATIENCE_TIMES 3
-#define STEP_SECONDS_MAX 200 /* whatever a device claims of its speed */
+/* A group that was frozen, or waited, looks slow: its next waits would be longer still. */
+#define STEP_SECONDS_MAX 5
 
 struct mix_match *gossip_add(struct gossip *gossip, size_t group, struct mix_xid xid, int kind,
                              int64_t deadline_ms)

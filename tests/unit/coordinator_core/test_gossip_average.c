@@ -207,28 +207,42 @@ static void an_average_waits_for_the_end_of_the_longest_step(void **state)
     (void)state;
     static struct gossip gossip;
     struct gossip_order order;
-    init_slow(&gossip, 20);
+    init_slow(&gossip, 5);
     gossip.rules.adopts = true;
     begin_average(&gossip);
     give_copy(&gossip, 0, 10);
     give_copy(&gossip, 1, 10);
-    gossip_tick(&gossip, 1, 30000);
+    gossip_tick(&gossip, 1, 12000);
     assert_false(gossip_next(&gossip, &order));
-    give_copy(&gossip, 2, 30010);
-    gossip_tick(&gossip, 1, 32009);
+    give_copy(&gossip, 2, 12010);
+    gossip_tick(&gossip, 1, 14009);
     assert_false(gossip_next(&gossip, &order));
-    gossip_tick(&gossip, 1, 32010); /* only the way of the copies was left */
+    gossip_tick(&gossip, 1, 14010); /* only the way of the copies was left */
     expect_average_of(&gossip, 1, 3);
     struct gossip_report report = {.generation = 1};
     report.average.xid = gossip.average;
     report.average.fetched = true;
-    gossip_hear(&gossip, 1, &report, 32020);
-    gossip_tick(&gossip, 1, 32020);
+    gossip_hear(&gossip, 1, &report, 14020);
+    gossip_tick(&gossip, 1, 14020);
     for (size_t i = 0; i < 2; i++) { /* to adopt it at the end of a step, too */
         assert_true(gossip_next(&gossip, &order));
         assert_int_equal(order.match.kind, MIX_ADOPT);
-        assert_true(order.match.deadline_ms >= 32020 + 40000);
+        assert_true(order.match.deadline_ms >= 14020 + 10000);
     }
+}
+
+/* One that was frozen for a minute has a mean of many seconds a step: each wait would be longer
+ * than the one before. */
+static void a_group_that_looks_very_slow_does_not_hold_up_an_average(void **state)
+{
+    (void)state;
+    static struct gossip gossip;
+    init_slow(&gossip, 60);
+    begin_average(&gossip);
+    give_copy(&gossip, 0, 10);
+    give_copy(&gossip, 1, 10);
+    gossip_tick(&gossip, 1, 16000);
+    expect_average_of(&gossip, 1, 2);
 }
 
 static void the_last_average_waits_for_groups_that_are_there_as_long_as_a_stop(void **state)
@@ -452,6 +466,7 @@ int main(void)
         cmocka_unit_test(an_average_goes_on_without_those_that_are_late_or_gone),
         cmocka_unit_test(an_average_begins_again_when_a_group_is_lost_before_it_gave_its_copy),
         cmocka_unit_test(an_average_waits_for_the_end_of_the_longest_step),
+        cmocka_unit_test(a_group_that_looks_very_slow_does_not_hold_up_an_average),
         cmocka_unit_test(the_last_average_waits_for_groups_that_are_there_as_long_as_a_stop),
         cmocka_unit_test(the_last_average_of_one_of_two_groups_waits_once),
         cmocka_unit_test(a_group_that_is_lost_at_the_end_leaves_no_other_one_out),
