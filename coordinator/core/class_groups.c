@@ -57,29 +57,41 @@ void class_groups_queue(const double *device, size_t device_count, size_t group_
     }
 }
 
-/* What a group may train on. */
-static struct class_samples data_of(const struct class_problem *problem, size_t group)
+/* ---- samples ---- */
+
+int64_t class_samples_of(const struct class_samples *data, size_t class)
+{
+    return class < data->count ? data->samples[class] : 0;
+}
+
+int64_t class_samples_all(const struct class_samples *data)
+{
+    int64_t all = 0;
+    for (size_t c = 0; c < data->count; c++) {
+        all += data->samples[c];
+    }
+    return all;
+}
+
+double class_samples_epoch(double own, double all, double negatives)
+{
+    return own + fmin(own * negatives, all - own);
+}
+
+struct class_samples class_groups_data(const struct class_problem *problem, size_t group)
 {
     return problem->data
                ? problem->data[group]
                : (struct class_samples){.samples = problem->samples, .count = problem->class_count};
 }
 
-static double all_samples(const struct class_samples *data)
-{
-    double all = 0;
-    for (size_t c = 0; c < data->count; c++) {
-        all += (double)data->samples[c];
-    }
-    return all;
-}
-
 double class_groups_samples(const struct class_problem *problem, size_t group, double own)
 {
-    const struct class_samples data = data_of(problem, group);
-    const double others = all_samples(&data) - own, drawn = own * problem->negatives;
-    return own + (drawn < others ? drawn : others);
+    const struct class_samples data = class_groups_data(problem, group);
+    return class_samples_epoch(own, (double)class_samples_all(&data), problem->negatives);
 }
+
+/* ---- loads ---- */
 
 /* The last known width that is not above this one. */
 static size_t known_below(const struct slice_cost *cost, double width)
@@ -321,11 +333,10 @@ double class_groups_own(const struct class_problem *problem, const struct class_
                         size_t group)
 {
     const struct class_group *one = &groups->group[group];
-    const struct class_samples data = data_of(problem, group);
+    const struct class_samples data = class_groups_data(problem, group);
     double own = 0;
     for (int64_t c = 0; c < one->class_count; c++) {
-        const size_t class = (size_t)groups->class_of[one->class_first + c];
-        own += class < data.count ? (double)data.samples[class] : 0;
+        own += (double)class_samples_of(&data, (size_t)groups->class_of[one->class_first + c]);
     }
     return own;
 }

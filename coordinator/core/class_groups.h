@@ -25,6 +25,14 @@ struct class_samples {
     size_t count;
 };
 
+/* Return the samples of a class. */
+int64_t class_samples_of(const struct class_samples *data, size_t class);
+/* Return those of all classes. */
+int64_t class_samples_all(const struct class_samples *data);
+/* Return the training samples of an epoch: the own ones, and the negatives that are drawn for them
+ * of the others. all: own and others. */
+double class_samples_epoch(double own, double all, double negatives);
+
 struct class_problem {
     const int64_t *samples; /* [class_count] training samples of each class */
     size_t class_count;
@@ -46,6 +54,8 @@ size_t class_groups_count(size_t class_count, size_t device_count);
  * device of each group. among[group_count]: out, n. docs/adr/0095. */
 void class_groups_queue(const double *device, size_t device_count, size_t group_count,
                         size_t *place, size_t *among);
+/* Return what a group may train on. */
+struct class_samples class_groups_data(const struct class_problem *problem, size_t group);
 /* Return the training samples of a group's own classes. */
 double class_groups_own(const struct class_problem *problem, const struct class_groups *groups,
                         size_t group);

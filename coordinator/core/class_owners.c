@@ -8,11 +8,6 @@
 #define IMPROVEMENTS_MAX 4096 /* each makes the slowest group faster */
 #define OWNER_CLASSES_MIN (GROUP_CLASSES_MIN + 1)
 
-static int64_t samples_of(const struct class_owner *owner, size_t class)
-{
-    return class < owner->data.count ? owner->data.samples[class] : 0;
-}
-
 static size_t count_classes(const struct class_owner *owner)
 {
     size_t count = 0;
@@ -20,15 +15,6 @@ static size_t count_classes(const struct class_owner *owner)
         count += owner->data.samples[c] > 0;
     }
     return count;
-}
-
-static int64_t all_samples(const struct class_owner *owner)
-{
-    int64_t all = 0;
-    for (size_t c = 0; c < owner->data.count; c++) {
-        all += owner->data.samples[c];
-    }
-    return all;
 }
 
 /* ---- which devices ---- */
@@ -57,7 +43,7 @@ static void list_usable(const struct owner_problem *problem, struct chosen *chos
         if (count_classes(owner) < OWNER_CLASSES_MIN) {
             continue;
         }
-        chosen->samples[i] = all_samples(owner);
+        chosen->samples[i] = class_samples_all(&owner->data);
         size_t at = chosen->count++;
         while (at > 0 && comes_before(chosen, i, chosen->owner[at - 1])) {
             chosen->owner[at] = chosen->owner[at - 1];
@@ -65,7 +51,7 @@ static void list_usable(const struct owner_problem *problem, struct chosen *chos
         }
         chosen->owner[at] = i;
         for (size_t c = 0; c < problem->class_count; c++) {
-            chosen->has[c] += samples_of(owner, c) > 0;
+            chosen->has[c] += class_samples_of(&owner->data, c) > 0;
         }
     }
 }
@@ -75,7 +61,8 @@ static bool is_spare(const struct chosen *chosen, const struct class_owner *owne
 {
     bool spare = true;
     for (size_t c = 0; c < chosen->problem->class_count && spare; c++) {
-        spare = samples_of(owner, c) == 0 || chosen->has[c] > chosen->problem->replicas;
+        spare =
+            class_samples_of(&owner->data, c) == 0 || chosen->has[c] > chosen->problem->replicas;
     }
     return spare;
 }
@@ -90,7 +77,7 @@ static bool choose(struct chosen *chosen, size_t count)
         if (chosen->count > count && is_spare(chosen, owner)) {
             chosen->count--;
             for (size_t c = 0; c < chosen->problem->class_count; c++) {
-                chosen->has[c] -= samples_of(owner, c) > 0;
+                chosen->has[c] -= class_samples_of(&owner->data, c) > 0;
             }
         } else {
             chosen->owner[kept++] = chosen->owner[i];
@@ -114,7 +101,7 @@ struct owning {
 
 static double gain(const struct owning *owning, size_t group, size_t class)
 {
-    return (double)samples_of(owning->owner[group], class);
+    return (double)class_samples_of(&owning->owner[group]->data, class);
 }
 
 static void give(struct owning *owning, size_t group, size_t class)
@@ -137,8 +124,8 @@ static void take(struct owning *owning, size_t group, size_t class)
 
 static double load_of(const struct owning *owning, size_t group, double own)
 {
-    const double others = owning->all[group] - own, drawn = own * owning->problem->negatives;
-    return (own + fmin(drawn, others)) / owning->owner[group]->speed;
+    return class_samples_epoch(own, owning->all[group], owning->problem->negatives) /
+           owning->owner[group]->speed;
 }
 
 /* The samples that a device must have of a class to get it: a part of those of the best devices, or
@@ -333,7 +320,7 @@ static bool assign(const struct chosen *chosen, double share, struct owning *own
         const size_t owner = chosen->owner[chosen->count - 1 - g];
         owning->owner[g] = &chosen->problem->owner[owner];
         owning->most[g] = count_classes(owning->owner[g]) - 1;
-        owning->all[g] = (double)all_samples(owning->owner[g]);
+        owning->all[g] = (double)class_samples_all(&owning->owner[g]->data);
     }
     list_choices(owning, share);
     if (!divide(owning)) {

@@ -15,21 +15,20 @@ static bool has_classes(const struct parent_slot *parent, size_t group, const st
 {
     const struct class_groups *groups = &parent->parent.groups;
     const struct class_group *one = &groups->group[group];
-    const struct event_classes classes = {.samples = offer->class_count,
-                                          .count = offer->class_count_count};
+    const struct class_samples data = {.samples = offer->class_count,
+                                       .count = offer->class_count_count};
     const struct job_spec *spec = &parent->job.spec;
     struct view view;
     struct view_sizes sizes;
     for (int64_t c = 0; c < one->class_count; c++) {
-        const size_t class = (size_t)groups->class_of[one->class_first + c];
-        if (class >= classes.count || classes.samples[class] == 0) {
+        if (class_samples_of(&data, (size_t)groups->class_of[one->class_first + c]) == 0) {
             return false;
         }
     }
     if (one->class_count == 0) {
         return true;
     }
-    submodel_group_view(groups, group, &classes, spec->submodel.negatives, &view, &sizes);
+    submodel_group_view(groups, group, &data, spec->submodel.negatives, &view, &sizes);
     return sizes.others > 0 && (int64_t)view_epoch(&sizes) >= spec->batch;
 }
 

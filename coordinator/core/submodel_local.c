@@ -1,6 +1,5 @@
 #include "coordinator/core/submodel_local.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -22,6 +21,7 @@ _Static_assert(OWNERS_MAX == PLANNING_DEVICES_MAX, "a device has one place in bo
 /* The devices of core->planning, the fastest first, and what each has. */
 struct owners {
     struct class_owner owner[OWNERS_MAX];
+    const struct offer *offer[OWNERS_MAX]; /* NULL: nothing that the job can train on */
     size_t order[PLANNING_DEVICES_MAX];
     double speed[PLANNING_DEVICES_MAX];
 };
@@ -32,15 +32,9 @@ struct owned {
     size_t place[GROUPS_MAX];
 };
 
-static struct event_classes classes_of(const struct offer *offer)
+static struct class_samples data_of(const struct offer *offer)
 {
-    return (struct event_classes){.samples = offer->class_count, .count = offer->class_count_count};
-}
-
-static const struct offer *offer_at(const struct core *core, const struct job_spec *spec,
-                                    const struct model *model, size_t device)
-{
-    return local_data_offer(core, spec, model, &core->planning->device[device].id);
+    return (struct class_samples){.samples = offer->class_count, .count = offer->class_count_count};
 }
 
 static void list_owners(const struct core *core, const struct job_spec *spec,
@@ -51,13 +45,20 @@ static void list_owners(const struct core *core, const struct job_spec *spec,
     for (size_t i = 0; i < planning->device_count; i++) {
         const struct device_slot *slot =
             slots_device(core, planning->device[out->order[i]].id.text);
-        const struct offer *offer =
-            slot && !slot->device.pending ? offer_at(core, spec, model, out->order[i]) : NULL;
+        out->offer[i] =
+            slot && !slot->device.pending ? local_data_fitting(spec, model, &slot->device) : NULL;
         out->owner[i] = (struct class_owner){.speed = fmax(out->speed[i], 1e-9)};
-        if (offer) {
-            out->owner[i].data = (struct class_samples){.samples = offer->class_count,
-                                                        .count = offer->class_count_count};
+        if (out->offer[i]) {
+            out->owner[i].data = data_of(out->offer[i]);
         }
+    }
+}
+
+static void list_data(const struct owners *owners, const struct owned *owned,
+                      struct class_samples data[GROUPS_MAX])
+{
+    for (size_t g = 0; g < owned->groups.count; g++) {
+        data[g] = owners->owner[owned->place[g]].data;
     }
 }
 
@@ -65,11 +66,11 @@ static void list_owners(const struct core *core, const struct job_spec *spec,
 static void bind(const struct offer *offer, double negatives, struct class_groups *groups,
                  size_t group)
 {
-    const struct event_classes classes = classes_of(offer);
+    const struct class_samples samples = data_of(offer);
     struct group_data *data = &groups->group[group].data;
     struct view view;
     struct view_sizes sizes;
-    submodel_group_view(groups, group, &classes, negatives, &view, &sizes);
+    submodel_group_view(groups, group, &samples, negatives, &view, &sizes);
     *data = (struct group_data){.own = (int64_t)sizes.own,
                                 .held = (int64_t)sizes.held,
                                 .others = (int64_t)sizes.others,
@@ -77,32 +78,13 @@ static void bind(const struct offer *offer, double negatives, struct class_group
     memcpy(data->sha256, offer->sha256, SHA256_SIZE);
 }
 
-/* Whether each group has a batch in an epoch. */
-static int check_epochs(const struct owners *owners, const struct job_spec *spec,
-                        const struct owned *owned, struct err *err)
-{
-    const struct class_groups *groups = &owned->groups;
-    for (size_t g = 0; g < groups->count; g++) {
-        const struct class_samples *data = &owners->owner[owned->place[g]].data;
-        const struct event_classes classes = {.samples = data->samples, .count = data->count};
-        struct view view;
-        struct view_sizes sizes;
-        submodel_group_view(groups, g, &classes, spec->submodel.negatives, &view, &sizes);
-        if ((int64_t)view_epoch(&sizes) < spec->batch) {
-            return err_set(err, ERR_INVALID,
-                           "one of %zu devices would have %" PRIu64
-                           " training samples in an epoch, fewer than a batch of %" PRId64,
-                           groups->count, view_epoch(&sizes), spec->batch);
-        }
-    }
-    return 0;
-}
-
 /* Classes and devices: as many groups as have a batch each, at most so many as problem->groups_max.
  * Fewer groups have more classes, and leave the devices with the fewest samples out. */
 static int choose_owners(const struct job_spec *spec, const struct owners *owners,
                          struct owner_problem *problem, struct owned *out, struct err *err)
 {
+    struct class_samples data[GROUPS_MAX];
+    const struct class_problem epochs = {.data = data, .negatives = problem->negatives};
     struct err small = {0};
     for (;;) {
         int rc = class_owners_solve(problem, &out->groups, out->place, err);
@@ -110,7 +92,8 @@ static int choose_owners(const struct job_spec *spec, const struct owners *owner
             *err = small.text[0] != '\0' ? small : *err;
             return rc;
         }
-        rc = check_epochs(owners, spec, out, &small);
+        list_data(owners, out, data);
+        rc = submodel_check_epochs(&epochs, &out->groups, spec->batch, &small);
         if (rc == 0 || problem->group_count > 0 || out->groups.count <= 2) {
             *err = rc == 0 ? *err : small;
             return rc;
@@ -156,8 +139,8 @@ static int divide_channels(struct dividing *dividing, const struct owners *owner
 {
     struct class_samples data[GROUPS_MAX];
     const size_t count = owned->groups.count;
+    list_data(owners, owned, data);
     for (size_t g = 0; g < count; g++) {
-        data[g] = owners->owner[owned->place[g]].data;
         dividing->order[g] = owners->order[owned->place[g]];
         dividing->place[g] = g;
         dividing->among[g] = 1;
@@ -214,10 +197,9 @@ static int plan_with(struct core *core, const struct parent_slot *parent,
         return rc;
     }
     for (size_t g = 0; g < owned.groups.count; g++) {
-        const size_t device = owners.order[owned.place[g]];
-        owned.groups.group[g].device = core->planning->device[device].id;
-        bind(offer_at(core, spec, parent->model, device), spec->submodel.negatives, &owned.groups,
-             g);
+        const size_t at = owned.place[g];
+        owned.groups.group[g].device = core->planning->device[owners.order[at]].id;
+        bind(owners.offer[at], spec->submodel.negatives, &owned.groups, g);
     }
     *out = owned.groups;
     return 0;

@@ -1,5 +1,6 @@
 #include "coordinator/core/submodel_parts.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -88,26 +89,43 @@ static void list_classes(const struct class_groups *groups, size_t group, double
 
 /* The classes of the group and a draw of the others, some own samples held out. */
 void submodel_group_view(const struct class_groups *groups, size_t group,
-                         const struct event_classes *classes, double negatives, struct view *view,
+                         const struct class_samples *data, double negatives, struct view *view,
                          struct view_sizes *sizes)
 {
     list_classes(groups, group, negatives, view);
     for (size_t c = 0; c < view->class_count; c++) {
-        const size_t class = (size_t)view->class[c];
-        if (class >= classes->count || classes->samples[class] < 2) {
+        if (class_samples_of(data, (size_t)view->class[c]) < 2) {
             view->holdout = 0; /* one sample cannot be both trained on and held out */
         }
     }
-    view_sizes(view, classes->samples, classes->count, sizes);
+    view_sizes(view, data->samples, data->count, sizes);
+}
+
+int submodel_check_epochs(const struct class_problem *problem, const struct class_groups *groups,
+                          int64_t batch, struct err *err)
+{
+    for (size_t g = 0; g < groups->count; g++) {
+        const struct class_samples data = class_groups_data(problem, g);
+        struct view view;
+        struct view_sizes sizes;
+        submodel_group_view(groups, g, &data, problem->negatives, &view, &sizes);
+        if ((int64_t)view_epoch(&sizes) < batch) {
+            return err_set(err, ERR_INVALID,
+                           "one of %zu groups would have %" PRIu64
+                           " training samples in an epoch, fewer than a batch of %" PRId64,
+                           groups->count, view_epoch(&sizes), batch);
+        }
+    }
+    return 0;
 }
 
 void submodel_part_view(const struct parent *row, double negatives, size_t group, struct view *view,
                         struct view_sizes *sizes)
 {
-    const struct event_classes classes = {.samples = row->class_samples, .count = row->class_count};
+    const struct class_samples all = {.samples = row->class_samples, .count = row->class_count};
     const struct group_data *local = &row->groups.group[group].data;
     if (local->own == 0) {
-        submodel_group_view(&row->groups, group, &classes, negatives, view, sizes);
+        submodel_group_view(&row->groups, group, &all, negatives, view, sizes);
         return;
     }
     list_classes(&row->groups, group, negatives, view);

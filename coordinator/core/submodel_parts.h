@@ -3,15 +3,21 @@
 #ifndef COORDINATOR_CORE_SUBMODEL_PARTS_H
 #define COORDINATOR_CORE_SUBMODEL_PARTS_H
 
+#include "coordinator/core/class_groups.h"
 #include "coordinator/core/core.h"
 
 struct parent_slot;
 
-/* Write the view of a group on data of these classes, and its sizes. */
+/* Write the view of a group on these data, and its sizes. */
 void submodel_group_view(const struct class_groups *groups, size_t group,
-                         const struct event_classes *classes, double negatives, struct view *view,
+                         const struct class_samples *data, double negatives, struct view *view,
                          struct view_sizes *sizes);
-/* The same of a group of a parent: on its training data, or on those of the group's device. */
+/* Check that each group has a batch in an epoch, since it trains whole ones. ERR_INVALID. */
+NODISCARD int submodel_check_epochs(const struct class_problem *problem,
+                                    const struct class_groups *groups, int64_t batch,
+                                    struct err *err);
+/* Write the view of a group of a parent, and its sizes: on its training data, or on those of the
+ * group's device. */
 void submodel_part_view(const struct parent *row, double negatives, size_t group, struct view *view,
                         struct view_sizes *sizes);
 /* Write the job of a part. *spec: out. *data: that of the parent, in; what differs, out. */

@@ -49,30 +49,10 @@ static size_t count_groups(const struct parent_slot *parent, const struct class_
 {
     const size_t wanted = (size_t)parent->job.spec.submodel.group_count;
     const size_t count = class_groups_count(parent->parent.class_count, devices);
-    const double most = floor(1 / problem->width_min / (double)problem->replicas);
-    return wanted > 0             ? wanted
-           : (double)count > most ? (size_t)most /* the narrowest layer allows no more */
-                                  : count;
-}
-
-/* ---- batches ---- */
-
-/* A group trains whole batches: it needs one in an epoch. */
-static int check_epochs(const struct class_groups *groups, const struct event_classes *classes,
-                        const struct job_spec *spec, struct err *err)
-{
-    for (size_t g = 0; g < groups->count; g++) {
-        struct view view;
-        struct view_sizes sizes;
-        submodel_group_view(groups, g, classes, spec->submodel.negatives, &view, &sizes);
-        if ((int64_t)view_epoch(&sizes) < spec->batch) {
-            return err_set(err, ERR_INVALID,
-                           "one of %zu groups would have %" PRIu64
-                           " training samples in an epoch, fewer than a batch of %" PRId64,
-                           groups->count, view_epoch(&sizes), spec->batch);
-        }
-    }
-    return 0;
+    const size_t most = class_groups_most(problem->width_min) / problem->replicas;
+    return wanted > 0     ? wanted
+           : count > most ? most /* the narrowest layer allows no more */
+                          : count;
 }
 
 /* Without regard to devices: what a submission is checked by, and what is left where unequal groups
@@ -83,8 +63,6 @@ static int divide_equally(const struct model *target, const struct job_spec *spe
 {
     struct slice_cost cost[GROUPS_MAX];
     struct class_problem alike = *problem;
-    const struct event_classes classes = {.samples = problem->samples,
-                                          .count = problem->class_count};
     if (problem->group_count < 2) {
         return class_groups_solve(problem, groups, err); /* which says so */
     }
@@ -94,7 +72,7 @@ static int divide_equally(const struct model *target, const struct job_spec *spe
     rc = rc ? rc
             : submodel_fit(target, (size_t)spec->submodel.stem, &alike, class_groups_solve, groups,
                            err);
-    return rc ? rc : check_epochs(groups, &classes, spec, err);
+    return rc ? rc : submodel_check_epochs(problem, groups, spec->batch, err);
 }
 
 int submodel_plan_check(const struct model *target, const struct job_spec *spec,
@@ -143,13 +121,11 @@ static int divide(struct dividing *dividing, struct class_groups *groups, struct
 {
     const struct parent_slot *parent = dividing->parent;
     const struct job_spec *spec = &parent->job.spec;
-    const struct event_classes classes = {.samples = dividing->problem.samples,
-                                          .count = dividing->problem.class_count};
     struct class_problem *problem = &dividing->problem;
     const double width_min = problem->width_min;
     for (;; problem->group_count--) {
         int rc = divide_by_speed(dividing, groups, err);
-        rc = rc ? rc : check_epochs(groups, &classes, spec, err);
+        rc = rc ? rc : submodel_check_epochs(problem, groups, spec->batch, err);
         problem->width_min = width_min;
         rc = rc == 0 ? 0 : divide_equally(parent->model, spec, problem, groups, err);
         if (rc == 0 || spec->submodel.group_count > 0 || problem->group_count <= 2) {
@@ -202,8 +178,6 @@ static size_t group_for(const struct dividing *dividing, size_t place, size_t gr
 static void follow_preferences(const struct dividing *dividing, struct class_groups *groups)
 {
     const struct class_problem *problem = &dividing->problem;
-    const struct event_classes classes = {.samples = problem->samples,
-                                          .count = problem->class_count};
     struct class_preference read[GROUPS_MAX];
     const struct class_preference *preference[GROUPS_MAX] = {NULL};
     struct class_groups followed = *groups;
@@ -218,7 +192,8 @@ static void follow_preferences(const struct dividing *dividing, struct class_gro
         }
     }
     class_preferences_follow(problem, preference, &followed);
-    if (count > 0 && check_epochs(&followed, &classes, &dividing->parent->job.spec, &err) == 0) {
+    if (count > 0 &&
+        submodel_check_epochs(problem, &followed, dividing->parent->job.spec.batch, &err) == 0) {
         *groups = followed;
     }
 }

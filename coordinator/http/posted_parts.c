@@ -87,11 +87,13 @@ static void check_epochs(const struct posted_job *posted, struct record_faults *
 {
     const struct class_groups *groups = &posted->groups;
     const struct submodel_options *options = &posted->spec.submodel;
+    const struct class_samples data = {.samples = posted->classes.samples,
+                                       .count = posted->classes.count};
     for (size_t g = 0; g < groups->count && !faults->more; g++) {
         struct view view;
         struct view_sizes sizes;
         char pointer[RECORD_POINTER_MAX];
-        submodel_group_view(groups, g, &posted->classes, options->negatives, &view, &sizes);
+        submodel_group_view(groups, g, &data, options->negatives, &view, &sizes);
         if ((int64_t)view_epoch(&sizes) < posted->spec.batch) {
             snprintf(pointer, sizeof(pointer), "/submodel/groups/%zu/classes", g);
             record_fault(faults, pointer,

@@ -84,8 +84,7 @@ static void list_seconds(const struct bench *bench, const struct class_groups *g
 {
     const struct core *core = bench->world->core;
     const struct parent_slot *parent = bench->parent;
-    const struct event_classes classes = {.samples = parent->parent.class_samples,
-                                          .count = CLASSES};
+    const struct class_samples data = {.samples = parent->parent.class_samples, .count = CLASSES};
     struct slim_group group[GROUPS_MAX];
     struct err err = {0};
     for (size_t g = 0; g < groups->count; g++) {
@@ -99,8 +98,7 @@ static void list_seconds(const struct bench *bench, const struct class_groups *g
         struct view_sizes sizes;
         const struct slice_place place = {.split = &split, .group = g, .device = g};
         assert_ok(slice_loads_sample(core, NULL, &place, &seconds[g], &err), &err);
-        submodel_group_view(groups, g, &classes, parent->job.spec.submodel.negatives, &view,
-                            &sizes);
+        submodel_group_view(groups, g, &data, parent->job.spec.submodel.negatives, &view, &sizes);
         seconds[g] *= (double)view_epoch(&sizes);
     }
 }
@@ -136,13 +134,11 @@ static void groups_of_unequal_devices_take_alike_expected_seconds(void **state)
 static void assert_batches(const struct bench *bench, const struct class_groups *groups)
 {
     const struct parent_slot *parent = bench->parent;
-    const struct event_classes classes = {.samples = parent->parent.class_samples,
-                                          .count = CLASSES};
+    const struct class_samples data = {.samples = parent->parent.class_samples, .count = CLASSES};
     for (size_t g = 0; g < groups->count; g++) {
         struct view view;
         struct view_sizes sizes;
-        submodel_group_view(groups, g, &classes, parent->job.spec.submodel.negatives, &view,
-                            &sizes);
+        submodel_group_view(groups, g, &data, parent->job.spec.submodel.negatives, &view, &sizes);
         assert_true((int64_t)view_epoch(&sizes) >= parent->job.spec.batch);
     }
 }
