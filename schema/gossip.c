@@ -132,7 +132,7 @@ const struct record gossip_state_record = RECORD(struct gossip_state, "gossip_st
 bool gossip_by_samples(const struct job_spec *spec)
 {
     return spec->gossip.has_average_by ? spec->gossip.average_by == AVERAGE_SAMPLES
-                                       : spec->train_local.name[0] != '\0';
+                                       : job_is_local(spec);
 }
 
 static void check_others(struct check *check, const struct job_spec *spec)
@@ -165,11 +165,11 @@ static void check_others(struct check *check, const struct job_spec *spec)
 static void check_options(struct check *check, const struct job_spec *spec)
 {
     const struct gossip_options *options = &spec->gossip;
-    if (options->has_split && spec->train_local.name[0] != '\0') {
+    if (options->has_split && job_is_local(spec)) {
         check_fault(check, "/gossip/split",
                     "is not for data that stay on devices: each group has those of its device");
     }
-    if (options->critical > 0 && spec->train_local.name[0] != '\0') {
+    if (options->critical > 0 && job_is_local(spec)) {
         check_fault(check, "/gossip/critical", "must be 0 with data that stay on devices");
     }
     if (options->alpha > 0 && options->split != SHARDS_DIRICHLET &&

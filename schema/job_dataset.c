@@ -93,7 +93,7 @@ bool job_is_local(const struct job_spec *spec)
 
 const char *job_train_name(const struct job_spec *spec)
 {
-    return spec->train_local.name[0] != '\0' ? spec->train_local.name : spec->dataset_train;
+    return job_is_local(spec) ? spec->train_local.name : spec->dataset_train;
 }
 
 bool job_has_test(const struct job_spec *spec)
@@ -128,7 +128,7 @@ static void check_test(struct check *check, const struct job_spec *spec)
     if (spec->dataset_test[0] != '\0') {
         check_fault(check, "/dataset/test", "needs the name of a data set, or 'holdout', not both");
     }
-    if (spec->train_local.name[0] == '\0') {
+    if (!job_is_local(spec)) {
         check_fault(check, "/dataset/test/holdout",
                     "is for data that stay on devices (dataset.train.local); use view.holdout, or "
                     "upload a test set");
@@ -141,14 +141,13 @@ static void check_test(struct check *check, const struct job_spec *spec)
 int job_dataset_check(const struct job_spec *spec, struct record_faults *faults, struct err *err)
 {
     struct check check = {.faults = faults, .err = err};
-    const struct local_train *local = &spec->train_local;
-    if ((local->name[0] != '\0') == (spec->dataset_train[0] != '\0')) {
+    if (job_is_local(spec) == (spec->dataset_train[0] != '\0')) {
         check_fault(&check, "/dataset/train",
                     "needs the name of a data set, or 'local' with that of one that devices offer");
     }
     check_test(&check, spec);
-    const bool apart = spec->strategy == STRATEGY_GOSSIP || spec->strategy == STRATEGY_SUBMODEL;
-    if (job_is_local(spec) && !apart && local->device.text[0] == '\0') {
+    if (job_is_local(spec) && !strategy_has_parts(spec->strategy) &&
+        spec->train_local.device.text[0] == '\0') {
         check_fault(&check, "/dataset/train/local",
                     "is for strategies 'gossip' and 'submodel': with '%s' samples would travel",
                     job_strategy_names[spec->strategy]);

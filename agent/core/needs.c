@@ -34,7 +34,7 @@ int needs_check_local(const struct assignment_run *run, struct err *err)
 {
     const struct job_spec *spec = &run->job_spec;
     const bool alone = run->stage_count == 1 && spec->strategy == STRATEGY_PIPELINE;
-    return alone || spec->train_local.name[0] == '\0'
+    return alone || !job_is_local(spec)
                ? 0
                : err_set(err, ERR_UNSUPPORTED,
                          "the data '%s' of this device are for a job that trains its whole model "

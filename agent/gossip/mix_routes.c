@@ -239,9 +239,6 @@ int mix_routes_open(struct access *access, struct peer_routes *out, struct err *
         return err_set(err, ERR_MEMORY, "requests of groups");
     }
     routes->access = access;
-    for (size_t i = 0; i < RECEIVES_MAX; i++) {
-        routes->item[i].routes = routes;
-    }
     *out = (struct peer_routes){.route = route_table,
                                 .count = sizeof(route_table) / sizeof(route_table[0]),
                                 .context = routes,

@@ -132,7 +132,7 @@ int replay_data_open(const struct local_places *places, const struct conf_list *
     out->record = of->record;
     out->records = of->records;
     out->group = of->group;
-    out->local = spec->train_local.name[0] != '\0';
+    out->local = job_is_local(spec);
     if (out->local && places->dataset.count > 0) {
         return err_set(err, ERR_INVALID,
                        "--dataset: the data of this job stayed on its devices: "

@@ -170,7 +170,7 @@ static int check_shard(const struct job_spec *group, size_t index, const char *p
 static int check_group(const struct job_spec *group, size_t index, const struct job_spec *job,
                        const char *pointer, struct err *err)
 {
-    const bool own = job->train_local.name[0] != '\0';
+    const bool own = job_is_local(job);
     int rc = (own ? check_own : check_shard)(group, index, pointer, err);
     if (rc != 0) {
         return rc;

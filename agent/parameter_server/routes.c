@@ -440,9 +440,6 @@ int exchange_routes_open(struct access *access, struct peer_routes *out, struct 
         return err_set(err, ERR_MEMORY, "requests of stages");
     }
     routes->access = access;
-    for (size_t i = 0; i < RECEIVES_MAX; i++) {
-        routes->item[i].routes = routes;
-    }
     *out = (struct peer_routes){.route = route_table,
                                 .count = sizeof(route_table) / sizeof(route_table[0]),
                                 .context = routes,

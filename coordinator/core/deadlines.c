@@ -13,6 +13,7 @@
 #define CHALLENGE_MS_MIN 250
 #define PREPARE_MS 60000
 #define STOP_MS 30000
+#define STOP_STEPS 10     /* or so many, if they take longer */
 #define MEASURED_FACTOR 2 /* limit of a prediction, as a multiple of this plan's measurement */
 #define KNOWN_FACTOR 10   /* the same, of the measurements of earlier plans */
 #define EVALUATION_FACTOR                                                                          \
@@ -126,10 +127,15 @@ int64_t deadlines_step_ms(const struct job_slot *job)
     return as_ms((double)ms * (double)(1 << job->stall.shift));
 }
 
-/* Covers the present step. A stop skips evaluations, except the one after the last step. */
+int64_t deadlines_step_end_ms(double step_seconds)
+{
+    return as_ms(fmax(STOP_MS, 1000 * STOP_STEPS * step_seconds));
+}
+
+/* A stop skips evaluations, except the one after the last step. */
 int64_t deadlines_stop_ms(const struct job_slot *job)
 {
-    int64_t ms = as_ms(fmax(STOP_MS, 1000 * 10 * measured_or_predicted(job)));
+    int64_t ms = deadlines_step_end_ms(measured_or_predicted(job));
     return ms + (job->progress.reached_step == job->total_steps ? evaluation_timeout_ms(job) : 0);
 }
 

@@ -4,12 +4,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "coordinator/core/deadlines.h"
 #include "coordinator/core/gossip_inside.h"
-
-/* How long a group that is there may take for its copy for the last average: as for a stop
- * (deadlines_stop_ms). */
-#define STOP_MS 30000
-#define STOP_STEPS 10
 
 size_t gossip_present(const struct gossip *gossip)
 {
@@ -173,13 +169,14 @@ static size_t choose_members(struct gossip *gossip, bool *member, double *second
     return choose_averager(gossip, member);
 }
 
-/* Groups give their copies, which take so many seconds, from now on. */
+/* Groups give their copies, which take so many seconds, from now on. For the last average one that
+ * is there has as long as for a stop. */
 static void enter_computes(struct gossip *gossip, double seconds, int64_t now_ms)
 {
     const double step = gossip_longest_step(gossip);
     enter_phase(gossip, GOSSIP_COMPUTES, seconds + step, now_ms);
     if (gossip->is_last) {
-        const int64_t stop_ms = now_ms + (int64_t)fmax(STOP_MS, 1000 * STOP_STEPS * step);
+        const int64_t stop_ms = now_ms + deadlines_step_end_ms(step);
         gossip->phase_until_ms =
             stop_ms > gossip->phase_until_ms ? stop_ms : gossip->phase_until_ms;
     }

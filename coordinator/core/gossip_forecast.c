@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "coordinator/core/gossip_form.h"
-#include "coordinator/core/local_groups.h"
 #include "coordinator/core/previews.h"
 #include "coordinator/core/state.h"
 #include "libtrain/model/cost.h"

@@ -3,10 +3,10 @@
 #include <inttypes.h>
 
 #include "coordinator/core/candidates.h"
-#include "coordinator/core/local_groups.h"
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/groups.h"
 #include "coordinator/core/local_data.h"
+#include "coordinator/core/local_groups.h"
 #include "coordinator/core/planning.h"
 #include "coordinator/core/problem.h"
 #include "coordinator/core/slots.h"

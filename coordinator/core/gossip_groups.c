@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "coordinator/core/act.h"
-#include "coordinator/core/local_groups.h"
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/gossip_records.h"
 #include "coordinator/core/groups.h"
 #include "coordinator/core/local_data.h"
+#include "coordinator/core/local_groups.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"

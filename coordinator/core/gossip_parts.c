@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/local_groups.h"
 #include "coordinator/core/local_data.h"
 #include "coordinator/core/part_spec.h"
 #include "coordinator/core/state.h"

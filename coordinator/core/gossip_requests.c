@@ -5,7 +5,6 @@
 #include "base/assert.h"
 #include "coordinator/core/act.h"
 #include "coordinator/core/gossip_forecast.h"
-#include "coordinator/core/local_groups.h"
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/groups.h"
 #include "coordinator/core/jobs.h"

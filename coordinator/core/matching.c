@@ -52,7 +52,7 @@ bool matching_data(const struct placement_request *request, const struct device 
 {
     const struct local_train *local = &request->spec->train_local;
     char form[OFFER_FORM_SIZE];
-    if (local->name[0] == '\0') {
+    if (!job_is_local(request->spec)) {
         return true;
     }
     const struct offer *offer = offer_find(device->offer, device->offer_count, local->name);
@@ -68,7 +68,7 @@ bool matching_data(const struct placement_request *request, const struct device 
 
 static bool has_local(const struct placement_request *request)
 {
-    return request->spec->train_local.name[0] != '\0';
+    return job_is_local(request->spec);
 }
 
 static bool has_shard(const struct placement_request *request)

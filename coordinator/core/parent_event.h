@@ -16,10 +16,8 @@ struct event_classes {
     const int64_t *samples; /* [count] training samples of each class */
     size_t count;
     const struct class_groups
-        *groups; /* with widths of 0 where the user gave none; NULL: planned */
-    const int64_t
-        *joint; /* [joint_count] the same of submodel.joint.dataset; NULL: there is none */
-    size_t joint_count;
+        *groups;          /* with widths of 0 where the user gave none; NULL: planned */
+    const int64_t *joint; /* [count] the same of submodel.joint.dataset; NULL: there is none */
 };
 
 /* A description that was made for a parent's jobs. */

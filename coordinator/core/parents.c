@@ -112,5 +112,6 @@ void parents_run(struct core *core)
             row->run(core, parent);
         }
     }
+    /* Those for which the step had no room see it in the next. */
     core->data_changed = core->data_changed && i < core->parents.count;
 }

@@ -24,9 +24,8 @@ void submodel_take_classes(struct parent_slot *parent, const struct event_classe
         row->groups = *classes->groups;
     }
     if (classes->joint) {
-        memcpy(row->joint_samples, classes->joint,
-               classes->joint_count * sizeof(classes->joint[0]));
-        row->joint_class_count = classes->joint_count;
+        memcpy(row->joint_samples, classes->joint, classes->count * sizeof(classes->joint[0]));
+        row->joint_class_count = classes->count;
     }
 }
 

@@ -118,7 +118,6 @@ static bool take_parent(struct asked *asked, const struct parent *parent,
     if (parent->joint_class_count > 0) {
         memcpy(posted->joint_samples, parent->joint_samples, sizeof(posted->joint_samples));
         posted->classes.joint = posted->joint_samples;
-        posted->classes.joint_count = parent->joint_class_count;
     }
     asked->asked.job = (struct job_id){{0}};
     asked->asked.has_spec = true;
@@ -133,7 +132,7 @@ static bool take_parent(struct asked *asked, const struct parent *parent,
 static bool check_groups(const struct asked *asked, struct http_exchange *exchange)
 {
     const struct plan_question *question = &asked->asked;
-    const bool local = asked->posted.spec.train_local.name[0] != '\0';
+    const bool local = job_is_local(&asked->posted.spec);
     struct record_faults faults = {0};
     if (question->has_vary) {
         record_fault(&faults, "/vary", "is not for jobs of groups; ask for each alone");

@@ -185,7 +185,6 @@ static int resolve_submodel(struct posted_job *posted, struct record_faults *fau
     if (posted->joint) { /* which may lack the last classes */
         memcpy(posted->joint_samples, posted->joint->class_count, sizeof(posted->joint_samples));
         posted->classes.joint = posted->joint_samples;
-        posted->classes.joint_count = train->class_count_count;
     }
     if (!rc) {
         check_labels(posted, faults);

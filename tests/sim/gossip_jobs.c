@@ -124,15 +124,11 @@ size_t gossip_devices_left(const struct world *world)
     const uint64_t bits = bits_of(world->seed, 3);
     bool begun = gossip_seed(world) && world->seed < MIXED_FROM &&
                  rows->parent_count == world->users->job_count;
-    bool bound = false;
     for (size_t i = 0; i < rows->parent_count; i++) {
         begun = begun && rows->parent[i].gossip.member_count > 0;
     }
-    for (size_t i = 0; i < world->users->job_count; i++) {
-        bound = bound || world->users->job[i].spec.train_local.name[0] != '\0';
-    }
     return !begun                                     ? world->agent_count
-           : leaves_one(world) && !bound              ? 1
+           : leaves_one(world) && !offers_used(world) ? 1
            : draws_rounds(world) && bits / 64 % 3 > 0 ? world->agent_count - 1
                                                       : world->agent_count;
 }

@@ -32,8 +32,7 @@ static int64_t appended_to(const struct world *world, const struct agent *agent)
     return agent->appended.changes == changes_of(world, agent) ? agent->appended.count : 0;
 }
 
-/* Whether a job trains on data that stay on devices. */
-static bool has_local(const struct world *world)
+bool offers_used(const struct world *world)
 {
     bool local = false;
     for (size_t i = 0; i < world->users->job_count; i++) {
@@ -44,7 +43,7 @@ static bool has_local(const struct world *world)
 
 bool offers_append(const struct world *world, struct agent *agent)
 {
-    if (!has_local(world) ||
+    if (!offers_used(world) ||
         bits_of(world, agent, LOOKS + agent->appended.looks++) % APPENDS != 0) {
         return false;
     }
@@ -92,7 +91,7 @@ static void count_classes(uint64_t bits, const struct agent *agent, struct offer
 
 void offers_fill(const struct world *world, const struct agent *agent, struct enroll_request *out)
 {
-    if (!gossip_seed(world) && !has_local(world)) {
+    if (!gossip_seed(world) && !offers_used(world)) {
         return;
     }
     const uint64_t bits = bits_of(world, agent, -1 - changes_of(world, agent));
@@ -147,8 +146,5 @@ void offers_divide(struct user_job *job)
     }
     offers_use(job);
     job->classes = classes;
-    if (spec->submodel.joint_epochs > 0) {
-        job->classes.joint = job->samples;
-        job->classes.joint_count = classes.count;
-    }
+    job->classes.joint = spec->submodel.joint_epochs > 0 ? job->samples : NULL;
 }

@@ -8,6 +8,8 @@
 #include "tests/sim/agent.h"
 #include "tests/sim/users.h"
 
+/* Whether a job of the world trains on data that stay on devices. */
+bool offers_used(const struct world *world);
 /* What the device offers in its present life. */
 void offers_fill(const struct world *world, const struct agent *agent, struct enroll_request *out);
 /* Look for samples that were appended. Return whether there are some. */
