@@ -10,7 +10,8 @@ static const struct field train_fields[] = {
     MEMBER_FORM(struct job_spec, train_local.name, "local", FIELD_SKIP_EMPTY, &name_form,
                 .since = 6,
                 .about = "A data set that devices offer (`--data` of an agent) and that stays "
-                         "there: each of these devices is a group. See [Local data](#local-data).",
+                         "there: each group trains on that of its device. See [Local "
+                         "data](#local-data).",
                 .rule = "with strategy `gossip` or `submodel`"),
     MEMBER_TEXT(struct job_spec, train_local.form, "form", FIELD_SKIP_EMPTY, .since = 6,
                 .about = "Shape, type and classes of the data sets that the job takes.",
