@@ -183,10 +183,9 @@ void offers_watch(struct offers *offers, void (*changed)(void *arg), void *arg)
 }
 
 /* Under the lock: the file system does not answer. */
-static void log_hang(const struct offers *offers)
+static void log_hang(const struct offers *offers, int64_t silent_ms)
 {
-    log_error("data_hangs", "data=%s silent_ms=%" PRId64, offers->item[offers->at].name,
-              offers->patience_ms);
+    log_error("data_hangs", "data=%s silent_ms=%" PRId64, offers->item[offers->at].name, silent_ms);
 }
 
 bool offers_unwatch(struct offers *offers)
@@ -231,9 +230,13 @@ static int fill(struct offers *offers, const struct offers_config *config, struc
         struct offers_item *item = &offers->item[offers->count++];
         const size_t length = name_length(config->data->item[i]);
         (void)snprintf(item->name, sizeof(item->name), "%.*s", (int)length, config->data->item[i]);
+        item->paths = strdup(config->data->item[i] + length + 1);
+        if (!item->paths) {
+            return err_set(err, ERR_MEMORY, "offered data sets");
+        }
         item->source = (struct offer_source){.directory = offers->directory,
                                              .name = item->name,
-                                             .paths = config->data->item[i] + length + 1,
+                                             .paths = item->paths,
                                              .reading = offers->reading,
                                              .go_on = go_on,
                                              .arg = offers};
@@ -259,8 +262,8 @@ static int wait_for_items(struct offers *offers, struct err *err)
     }
     offers->late = !offers->opened;
     const bool ends = offers->late && offers->stops;
-    if (offers->late) {
-        log_hang(offers);
+    if (offers->late && !ends) {
+        log_hang(offers, silent_ms);
     }
     const int rc = offers->late ? 0 : offers->open_rc;
     (void)pthread_mutex_unlock(&offers->lock);
@@ -301,6 +304,9 @@ void offers_free(struct offers **offers)
     }
     if ((*offers)->has_lock) {
         (void)pthread_mutex_destroy(&(*offers)->lock);
+    }
+    for (size_t i = 0; i < (*offers)->count; i++) {
+        free((*offers)->item[i].paths);
     }
     free((*offers)->reading);
     free(*offers);

@@ -13,6 +13,7 @@
 struct offers_item {
     struct offer_source source;
     char name[NAME_SIZE];
+    char *paths; /* owned: a thread that hangs outlives the options */
     /* Under the lock. */
     struct offer offer;
     bool offered;
