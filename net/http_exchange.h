@@ -100,6 +100,7 @@ struct http_exchange {
     int status;
     size_t reply_bytes; /* memory that the response holds */
     bool suspended;
+    bool rested;       /* it was suspended since its progress was last checked */
     bool wake_pending; /* a wake-up arrived while not suspended */
     uint64_t woken_in; /* the run in which, or after which, it was last resumed */
     void (*on_end)(void *arg);

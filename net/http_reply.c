@@ -45,7 +45,7 @@ static bool suspend_unless(struct http_exchange *exchange, bool there)
 {
     exchange->wake_pending = false;
     if (!there) {
-        exchange->suspended = true;
+        exchange->suspended = exchange->rested = true;
         MHD_suspend_connection(exchange->connection);
     }
     return !there;

@@ -335,6 +335,17 @@ static uint64_t least_of(const struct http_route *route)
                                                 : STREAMED_BYTES_MIN;
 }
 
+/* Whether the server has let the connection wait since the last check: all that it had for the
+ * client was on its way then. */
+static bool has_rested(struct http_exchange *exchange)
+{
+    http_server_lock(exchange->server);
+    const bool rested = exchange->suspended || exchange->rested;
+    exchange->rested = false;
+    http_server_unlock(exchange->server);
+    return rested;
+}
+
 /* Whether the stage may continue: the server causes the delay, or enough bytes have moved since the
  * stage began. */
 static bool goes_on(struct http_exchange *exchange)
@@ -352,7 +363,7 @@ static bool goes_on(struct http_exchange *exchange)
     }
     const bool server_is_slow = exchange->phase == PHASE_BODY && unread(exchange) > 0;
     const bool enough =
-        is_suspended(exchange) || server_is_slow || moved - exchange->moved_bytes >= least;
+        has_rested(exchange) || server_is_slow || moved - exchange->moved_bytes >= least;
     http_watch_stage(exchange, places_stage(server->places, place_of(exchange)));
     exchange->moved_bytes = moved;
     return enough;

@@ -1,10 +1,13 @@
-/* How fast the bodies of a route must come. */
+/* How fast the bodies of a route must come, and how slowly a server may send its own. */
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tests/support/test.h"
 #include "tests/unit/net/serve.h"
 
@@ -34,7 +37,56 @@ static void abort_upload(void *upload)
 
 static const struct http_sink upload = {open_upload, take_upload, finish_upload, abort_upload};
 
+/* A byte in SPELL_MS, for a second; asked as often as another thread can wake the connection. */
+static struct trickle {
+    struct http_exchange *exchange;
+    int64_t began_ms;
+    atomic_bool over;
+    pthread_t waker;
+} trickle;
+enum { SPELL_MS = 20, SPELLS = 50 };
+
+static ssize_t read_trickle(void *arg, uint64_t offset, void *out, size_t size)
+{
+    (void)arg;
+    assert_true(size > 0);
+    if (offset == SPELLS) {
+        return -1;
+    }
+    if (clock_now_ms() < trickle.began_ms + (int64_t)offset * SPELL_MS) {
+        return 0;
+    }
+    *(char *)out = '.';
+    return 1;
+}
+
+static void end_trickle(void *arg)
+{
+    (void)arg;
+    atomic_store(&trickle.over, true);
+}
+
+static void *wake_trickle(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&trickle.over)) {
+        http_exchange_ready(trickle.exchange);
+    }
+    return NULL;
+}
+
+static void open_trickle(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    trickle.exchange = exchange;
+    trickle.began_ms = clock_now_ms();
+    const struct http_source source = {.read = read_trickle, .done = end_trickle};
+    http_reply_stream(exchange, 200, "text/plain", HTTP_SIZE_UNKNOWN, &source);
+    assert_int_equal(pthread_create(&trickle.waker, NULL, wake_trickle, NULL), 0);
+}
+
 static const struct http_route routes[] = {
+    {.method = "GET", .pattern = "/trickle", .handle = open_trickle},
     {.method = "PUT", .pattern = "/steady", .sink = &upload},
     {.method = "PUT", .pattern = "/patient", .sink = &upload, .body_bytes_min = 1},
 };
@@ -69,10 +121,30 @@ static void a_route_says_how_fast_its_bodies_come(void **state)
     serve_stop(&serve);
 }
 
+/* Whatever moment the server checks at: it has little to send, and the client takes it. */
+static void a_stream_that_is_quiet_is_not_broken_off(void **state)
+{
+    (void)state;
+    struct serve serve = {0};
+    char answer[4096];
+    struct http_server_config config =
+        serve_config(routes, sizeof(routes) / sizeof(routes[0]), NULL);
+    config.progress_timeout_ms = 100;
+    serve_start(&serve, &config);
+    const int fd = raw_connect(&serve);
+    raw_send(fd, "GET /trickle HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    raw_read_all(fd, answer, sizeof(answer));
+    assert_int_equal(pthread_join(trickle.waker, NULL), 0);
+    assert_non_null(strstr(answer, "\r\n0\r\n\r\n")); /* the end of the chunks */
+    close(fd);
+    serve_stop(&serve);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_route_says_how_fast_its_bodies_come),
+        cmocka_unit_test(a_stream_that_is_quiet_is_not_broken_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
