@@ -73,20 +73,42 @@ static uint64_t memory_of(const struct device_slot *device)
     return bytes;
 }
 
+static bool is_place(const struct server_options *servers, const struct device_slot *device)
+{
+    bool found = false;
+    for (size_t i = 0; i < servers->place_count; i++) {
+        found = found || id_equal(servers->place[i].device.text, device->device.id.text);
+    }
+    return found;
+}
+
 struct candidates_sum candidates_there(const struct core *core,
                                        const struct placement_request *request)
 {
+    const struct job_spec *spec = request->spec;
     struct candidates_sum sum = {0};
     for (size_t i = 0; i < core->devices.count; i++) {
         const struct device_slot *device = slots_device_at(core, i);
         if (candidates_has(core, request, device)) {
             const uint64_t bytes = memory_of(device);
+            const bool works = matching_workers(spec, &device->device);
             sum.count++;
+            sum.servers += matching_servers(spec, &device->device);
+            sum.workers += works;
+            sum.places += is_place(&spec->parameter_server, device);
             sum.bytes += bytes;
-            sum.most_bytes = bytes > sum.most_bytes ? bytes : sum.most_bytes;
+            sum.most_bytes = works && bytes > sum.most_bytes ? bytes : sum.most_bytes;
         }
     }
     return sum;
+}
+
+bool candidates_suffice(const struct job_spec *spec, const struct candidates_sum *there)
+{
+    const struct server_options *servers = &spec->parameter_server;
+    return there->count >= (size_t)spec->devices_min && there->servers > 0 &&
+           there->servers >= (size_t)servers->servers && there->workers > 0 &&
+           there->workers >= servers->share_count && there->places == servers->place_count;
 }
 
 /* ---- as values ---- */

@@ -64,16 +64,11 @@ static void list_copies(const struct core *core, const struct job_slot *job, str
 
 /* ---- losses ---- */
 
-/* The least that the job needs, on any devices. */
-struct need {
-    size_t devices;
-    struct strategy_memory memory;
-};
-
-static struct need need_of(const struct core *core, const struct job_slot *job)
+/* The least memory that the job needs, on any devices. */
+static struct strategy_memory need_of(const struct core *core, const struct job_slot *job)
 {
     const struct job_spec *spec = &job->job.spec;
-    struct need need = {.devices = (size_t)spec->devices_min};
+    struct strategy_memory need;
     const struct memory_request request = {.first = 0,
                                            .end = job->unit_count,
                                            .micro_batch =
@@ -83,12 +78,12 @@ static struct need need_of(const struct core *core, const struct job_slot *job)
                                            .recompute = spec->recompute,
                                            .backend = conv2d_backend_of(job->job.numeric_class),
                                            .scratch = core->planning->arena};
-    job->strategy->least_memory(job, &request, &need.memory);
+    job->strategy->least_memory(job, &request, &need);
     return need;
 }
 
 static bool can_continue(const struct core *core, const struct job_slot *job,
-                         const struct absent *absent, const struct need *need)
+                         const struct absent *absent, const struct strategy_memory *need)
 {
     const struct placement_request request = {.spec = &job->job.spec,
                                               .model = job->model,
@@ -96,12 +91,12 @@ static bool can_continue(const struct core *core, const struct job_slot *job,
                                               .candidates = CANDIDATES_FREE,
                                               .without = *absent};
     const struct candidates_sum there = candidates_there(core, &request);
-    return there.count >= need->devices && there.bytes >= need->memory.all_bytes &&
-           there.most_bytes >= need->memory.one_bytes;
+    return candidates_suffice(&job->job.spec, &there) && there.bytes >= need->all_bytes &&
+           there.most_bytes >= need->one_bytes;
 }
 
 static struct replica_loss loss_of(const struct core *core, const struct job_slot *job,
-                                   const struct need *need, size_t held, size_t first,
+                                   const struct strategy_memory *need, size_t held, size_t first,
                                    size_t second)
 {
     struct replica_loss loss = {.device_count = 1};
@@ -140,7 +135,7 @@ bool core_replicas(const struct core *core, const char *job_id, struct replicas 
     if (!job) {
         return false;
     }
-    const struct need need = need_of(core, job);
+    const struct strategy_memory need = need_of(core, job);
     size_t stages = states_plan_active(job) ? job->plan.stage_count : 0;
     memset(out, 0, sizeof(*out));
     out->neighbor_version = job->job.neighbor_version;

@@ -64,7 +64,8 @@ static bool can_do_without(const struct core *core, const struct job_slot *job,
         .candidates = CANDIDATES_FREE,
         .avoid = AVOID_ALL,
         .without = {.device = &device->device.id, .count = 1}};
-    return candidates_there(core, &request).count >= (size_t)job->job.spec.devices_min;
+    const struct candidates_sum there = candidates_there(core, &request);
+    return candidates_suffice(&job->job.spec, &there);
 }
 
 /* The later stage of the two goes; of a device of the plan and a source outside of it, the device.

@@ -156,6 +156,8 @@ static void a_question_counts_on_those_that_are_avoided_if_need_be(void **state)
 
 /* ---- a parameter server ---- */
 
+static const struct label SERVES = {.key = "role", .value = "server"};
+
 /* What one device needs for all units: as a worker of one micro-batch, or to keep them. */
 static uint64_t whole_bytes(const struct world *world, const char *id, bool worker)
 {
@@ -216,6 +218,47 @@ static void a_worker_needs_the_whole_model_beside_what_servers_keep(void **state
     assert_false(continues_without(world, id, true));
 }
 
+static void label_server(struct world *world, size_t agent)
+{
+    struct device *device = &slots_device(world->core, world->agent[agent].id.text)->device;
+    device->label[0] = SERVES;
+    device->label_count = 1;
+}
+
+/* Of the devices a, b, c and d. */
+static void a_loss_is_weighed_by_the_kinds_of_devices_that_a_job_requests(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    const struct job_spec spec = servers_spec(100);
+    servers_run(world, id, &spec);
+    struct server_options *options = &slots_job(world->core, id)->job.spec.parameter_server;
+    assert_true(continues_without(world, id, false));
+
+    options->server_label[0] = SERVES;
+    options->server_label_count = 1;
+    label_server(world, 0);
+    assert_false(continues_without(world, id, false));
+    label_server(world, 1);
+    assert_true(continues_without(world, id, false));
+    assert_false(continues_without(world, id, true));
+    options->servers = 2;
+    assert_false(continues_without(world, id, false));
+    label_server(world, 2);
+    assert_true(continues_without(world, id, false));
+
+    *options = spec.parameter_server;
+    options->share_count = 3;
+    assert_true(continues_without(world, id, false));
+    assert_false(continues_without(world, id, true));
+
+    *options = spec.parameter_server;
+    options->place_count = 1;
+    options->place[0].device = world->agent[1].id;
+    assert_true(continues_without(world, id, false));
+    assert_false(continues_without(world, id, true));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +267,7 @@ int main(void)
         STORY(a_question_without_an_answer_says_why),
         STORY(a_question_counts_on_those_that_are_avoided_if_need_be),
         STORY(a_worker_needs_the_whole_model_beside_what_servers_keep),
+        STORY(a_loss_is_weighed_by_the_kinds_of_devices_that_a_job_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
