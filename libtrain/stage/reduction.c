@@ -1,5 +1,6 @@
 #include "libtrain/stage/reduction.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -203,6 +204,23 @@ float *reduction_begin(const struct train_stage *stage, size_t micro_batch)
         memset(statistics + arena->op[g].tensor[t], 0, buffer->elements * sizeof(float));
     }
     return statistics;
+}
+
+int reduction_check_statistics(const struct train_stage *stage, size_t micro_batch, struct err *err)
+{
+    const struct arena *arena = stage->arena;
+    const float *statistics = reduction_statistics(stage, micro_batch);
+    const struct op_tensor *buffer;
+    for (size_t g = 0, t = 0; (buffer = next_buffer(arena, &g, &t)) != NULL; t++) {
+        const float *value = statistics + arena->op[g].tensor[t];
+        for (size_t i = 0; i < buffer->elements; i++) {
+            if (!isfinite(value[i])) {
+                return err_set(err, ERR_DIVERGED, "a statistic of '%s' is not finite",
+                               arena->op[g].op->name);
+            }
+        }
+    }
+    return 0;
 }
 
 void reduction_apply(struct train_stage *stage)

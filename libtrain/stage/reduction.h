@@ -15,6 +15,11 @@ float *reduction_statistics(const struct train_stage *stage, size_t micro_batch)
  * adds; those of frozen units are as they are. */
 float *reduction_begin(const struct train_stage *stage, size_t micro_batch);
 
+/* After its forward. ERR_DIVERGED if what it adds to a statistic is not finite: others would refuse
+ * it. */
+NODISCARD int reduction_check_statistics(const struct train_stage *stage, size_t micro_batch,
+                                         struct err *err);
+
 /* Before the backward of a micro-batch: find the sums that belong to its gradient. */
 void reduction_open(struct train_stage *stage, size_t micro_batch);
 /* Its gradient of a layer is whole: add theirs. */

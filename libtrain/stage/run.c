@@ -299,6 +299,10 @@ int train_forward_end(struct train_stage *stage, float *output, double *loss_sum
     const float *result = readable(&areas, arena->output);
     if (last) {
         rc = loss_of(stage, &areas, result, loss_sum, err);
+        if (rc == 0 && stage->config.reduction == REDUCTION_TREE) {
+            const size_t slot = stage->forward.slot;
+            rc = reduction_check_statistics(stage, stage->slot[slot].position.micro_batch, err);
+        }
     } else {
         memcpy(output, result, output_bytes(stage, stage->config.micro_batch));
     }

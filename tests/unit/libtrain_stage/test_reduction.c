@@ -240,6 +240,27 @@ static void the_layers_of_the_zoo_are_its_matrices(void **state)
     }
 }
 
+/* The loss stays finite: batch-norm divides by what overflows. */
+static void a_statistic_that_is_not_finite_is_reported(void **state)
+{
+    struct law law = law_new(state, zoo_model("resnet8", 16, 16, 1), run_of(4));
+    struct train_stage *stage =
+        law_tree_stage(&law, 0, law.model->unit_count, 1, (struct reduce_range){0, 4}, 0);
+    const struct arena_op *first = &stage->arena->op[0];
+    struct err err = {0};
+    double loss;
+    for (size_t i = 0; i < first->op->tensor[0].elements; i++) {
+        stage->parameter[(size_t)first->tensor[0] + i] *= 1e25F;
+    }
+    train_parameters_changed(stage);
+    assert_int_equal(train_forward(stage, 0, (struct train_position){.step = 1},
+                                   law_inputs(&law, 1), NULL, law_labels(&law, 1), &loss, &err),
+                     ERR_DIVERGED);
+    assert_holds(err.text, "a statistic of '");
+    train_stage_free(&stage);
+    law_done(&law);
+}
+
 static void what_the_tree_does_not_support_is_rejected(void **state)
 {
     const struct kernel_pools *pools = *state;
@@ -287,6 +308,7 @@ int main(void)
         cmocka_unit_test(sums_of_blocks_do_not_depend_on_the_threads),
         cmocka_unit_test(the_plan_counts_every_gradient_and_statistic),
         cmocka_unit_test(the_layers_of_the_zoo_are_its_matrices),
+        cmocka_unit_test(a_statistic_that_is_not_finite_is_reported),
         cmocka_unit_test(what_the_tree_does_not_support_is_rejected),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
