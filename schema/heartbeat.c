@@ -160,6 +160,9 @@ static const struct field heartbeat_fields[] = {
                .about = "The last step that its stage completed."),
     MEMBER_INT(struct heartbeat, stopped_version, "stopped_version", FIELD_SKIP_EMPTY, 0,
                INTEGER_MAX, .about = "With phase stopped or finished."),
+    MEMBER_BOOL(struct heartbeat, unevaluated, "unevaluated", FIELD_SKIP_EMPTY, .since = 6,
+                .about = "Stage 0: that is the last step of the job, and a stop has abandoned its "
+                         "evaluation."),
     MEMBER_FORM(struct heartbeat, address, "address", FIELD_NULLABLE | FIELD_SKIP_EMPTY,
                 &origin_form),
     MEMBER_FORM(struct heartbeat, challenge, "challenge", FIELD_NULLABLE | FIELD_SKIP_EMPTY,

@@ -137,6 +137,7 @@ struct heartbeat {
     int phase;               /* enum phase */
     int64_t step;            /* last step applied by this stage */
     int64_t stopped_version; /* with PHASE_STOPPED and PHASE_FINISHED */
+    bool unevaluated;        /* that is the job's last step, and its evaluation was abandoned */
     char address[URL_SIZE];
     char challenge[ID_SIZE];
     struct unit_seconds unit_seconds[UNITS_MAX];

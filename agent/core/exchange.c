@@ -284,6 +284,7 @@ void exchange_take_rounds(struct exchange *exchange, const struct round round[RE
 void exchange_report(const struct exchange *exchange, struct heartbeat *out)
 {
     rounds_report(&exchange->lead.rounds, out);
+    out->unevaluated = exchange->lead.unevaluated;
     out->has_early_stop = exchange->lead.judged.version > 0;
     out->early_stop = exchange->lead.judged;
 }

@@ -98,13 +98,10 @@ static bool all_are_done(const struct exchange_lead *lead, const struct exchange
     return true;
 }
 
-/* A version at which the job ends is evaluated first. */
-static bool may_end(const struct exchange_lead *lead)
+/* Whether the newest committed step has the evaluation that is due after it. */
+static bool is_evaluated(const struct exchange_lead *lead)
 {
     const struct exchange_course *course = lead->course;
-    if (course->committed < lead->total_steps) {
-        return lead->stop_asked;
-    }
     return lead->evaluating == 0 && (course->committed == course->version ||
                                      !exchange_plan_evaluation_due(lead->plan, course->committed));
 }
@@ -119,8 +116,10 @@ void exchange_lead_settle(struct exchange_lead *lead, struct exchange_server *se
         rounds_open(&lead->rounds, course->committed + 1, &lead->mark);
         exchange_server_take_commit(server, &lead->mark);
     }
-    if (!exchange_course_ends(course) && may_end(lead)) {
+    const bool last = course->committed == lead->total_steps;
+    if (!exchange_course_ends(course) && (lead->stop_asked || (last && is_evaluated(lead)))) {
         course->stop_version = course->committed;
+        lead->unevaluated = last && !is_evaluated(lead);
     }
 }
 

@@ -8,8 +8,8 @@
  *
  * A stop fixes the newest committed step as the last one: all others hear of it by `last`, also at
  * the end of the job. A stop abandons an evaluation that is due; the generation that resumes from
- * there repeats it. The evaluation at the end of the job is never abandoned: the lead ends the job
- * after it. Pure; allocates in exchange_lead_init only. */
+ * there repeats it. By itself the lead ends the job after the evaluation of its last step. Pure;
+ * allocates in exchange_lead_init only. */
 #ifndef AGENT_CORE_EXCHANGE_LEAD_H
 #define AGENT_CORE_EXCHANGE_LEAD_H
 
@@ -33,6 +33,7 @@ struct exchange_lead {
     struct rounds rounds;
     struct round_mark mark; /* of the newest committed step */
     bool stop_asked;
+    bool unevaluated; /* it has ended at the last step of the job, before its evaluation */
     struct exchange_notice notice[STAGES_MAX];
 };
 

@@ -25,7 +25,7 @@
 static void center_done(struct core *core, struct job_slot *job)
 {
     job->timer_ms[TIMER_PHASE] = job->timer_ms[TIMER_SUSPICION] = NEVER;
-    if (job->plan.last_version == job->total_steps) {
+    if (states_is_trained(job, job->plan.last_version)) {
         exports_last(core, job);
     } else if (job->job.state == JOB_PAUSING) {
         ending_pause(core, job);

@@ -415,7 +415,7 @@ static void stopped(struct core *core, struct job_slot *job, int64_t version)
         charges_start_loaded(job);
         charges_progress(job, version);
     }
-    if (version == job->total_steps || job->job.state == JOB_PAUSING) {
+    if (states_is_trained(job, version) || job->job.state == JOB_PAUSING) {
         collect_begin(core, job, version);
     } else if (plan_reason_is_planned(job->generation.stop_reason) &&
                job->job.state == JOB_REPLANNING) {

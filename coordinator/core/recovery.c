@@ -11,7 +11,6 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
 #include "coordinator/core/strategy.h"
-#include "schema/job_check.h"
 
 /* ---- the newest version that is whole ---- */
 
@@ -46,13 +45,6 @@ int64_t recovery_start(const struct core *core, const struct job_slot *job,
     return version > 0 ? version : recovery_center(job);
 }
 
-/* The evaluation at the end of the job needs all devices of the plan. */
-static bool evaluates_last(const struct job_slot *job)
-{
-    return job->progress.reached_step == job->total_steps &&
-           job_evaluate_steps(&job->job.spec, &job->job.data) > 0;
-}
-
 bool recovery_survives(const struct job_slot *job, const struct absent *absent)
 {
     const struct plan *plan = &job->plan;
@@ -66,8 +58,7 @@ bool recovery_survives(const struct job_slot *job, const struct absent *absent)
         }
     }
     const enum phase phase = states_phase(job);
-    return stages > 0 && survived == stages && !evaluates_last(job) &&
-           (phase == PHASE_RUN || phase == PHASE_STOPPING);
+    return stages > 0 && survived == stages && (phase == PHASE_RUN || phase == PHASE_STOPPING);
 }
 
 /* The newest version that the job is known to have had: committed, or its last start. */

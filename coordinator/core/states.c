@@ -150,6 +150,11 @@ bool states_plan_active(const struct job_slot *job)
                              job->plan.state == PLAN_STOPPING);
 }
 
+bool states_is_trained(const struct job_slot *job, int64_t version)
+{
+    return version == job->total_steps && !job->report[0].unevaluated;
+}
+
 bool states_plan_has(const struct plan *plan, const struct device_slot *device)
 {
     for (size_t s = 0; s < plan->stage_count; s++) {

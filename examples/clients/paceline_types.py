@@ -352,6 +352,7 @@ class Heartbeat(TypedDict):
     phase: Literal["idle", "prepare", "ready", "run", "stopping", "stopped", "finished"]
     step: NotRequired[Count]
     stopped_version: NotRequired[Count]
+    unevaluated: NotRequired[bool]
     address: NotRequired[str | None]
     challenge: NotRequired[str | None]
     unit_seconds: NotRequired[list[UnitSeconds]]

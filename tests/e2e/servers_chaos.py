@@ -97,6 +97,28 @@ def test_a_worker_dies_and_no_step_is_made_again():
         must(incidents[-1]["steps_redone"] == 0, f"{incidents}")
 
 
+def check_a_worker_dies_during_the_last_evaluation():
+    steps = 60
+    fields = {
+        **WITH_WORKERS,
+        "steps": steps,
+        "dataset": {"train": "fashion-train", "test": "fashion-test"},
+        "evaluate": {"every_epochs": 1},
+    }
+    with fashion_fleet(AGENTS, "--slowdown", 40, lease_ms=LEASE_MS) as fleet:
+        fleet.upload("fashion-test", "fashion-mini", "test")
+        trial = Trial(fleet, **fields)
+        worker = trial.agent(trial.stages("worker")[0])
+        fleet.wait_for_step(trial.job, steps)
+        worker.kill()
+        done = fleet.wait(trial.job, "succeeded")
+        expected = train(trial_job(**fields), FASHION)[0]
+        must(fleet.checkpoint_sha256(trial.job) == expected, "other weights")
+        must(done["progress"]["accuracy"] is not None, f"{done['progress']}")
+        redone = [incident["steps_redone"] for incident in trial.incidents()]
+        must(redone and max(redone) == 0, f"{trial.incidents()}")
+
+
 def test_the_lead_dies():
     with fleet_of() as fleet:
         trial = Trial(fleet)

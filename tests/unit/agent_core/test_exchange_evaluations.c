@@ -205,18 +205,49 @@ static void a_stop_abandons_an_evaluation_that_is_due(void **state)
     assert_int_equal(steps_do(lead, EXCHANGE_STOP).step, 2);
 }
 
-static void a_stop_does_not_abandon_the_evaluation_at_the_end_of_the_job(void **state)
+static bool says_unevaluated(const struct exchange *lead)
+{
+    struct heartbeat beat = {0};
+    exchange_report(lead, &beat);
+    return beat.unevaluated;
+}
+
+static void a_stop_abandons_the_evaluation_at_the_end_of_the_job_and_says_so(void **state)
 {
     (void)state;
     const struct exchange_config config = evaluating_config(9);
     struct exchange *lead AUTO(exchange_free) = steps_run(&config);
     apply(lead, 10);
+    assert_false(says_unevaluated(lead));
     steps_order(lead, &(struct orders){.run = true, .stop = true});
-    steps_no_message(lead);
+    expect_last(lead, 10);
+    assert_true(says_unevaluated(lead));
+    assert_int_equal(steps_do(lead, EXCHANGE_STOP).step, 10);
+}
+
+static void a_generation_may_begin_with_the_evaluation_at_the_end_of_the_job(void **state)
+{
+    (void)state;
+    const struct exchange_config config = evaluating_config(10);
+    struct exchange *lead AUTO(exchange_free) = steps_run(&config);
     steps_wait(lead, EXCHANGE_WAITS_FOR_BLOCKS);
     deliver_results(lead, 10);
     judge(lead, 10, 0.5);
     expect_last(lead, 10);
+    assert_false(says_unevaluated(lead));
+}
+
+static void a_stop_after_the_evaluation_at_the_end_of_the_job_is_its_end(void **state)
+{
+    (void)state;
+    const struct exchange_config config = evaluating_config(9);
+    struct exchange *lead AUTO(exchange_free) = steps_run(&config);
+    apply(lead, 10);
+    deliver_results(lead, 10);
+    judge(lead, 10, 0.5);
+    steps_order(lead, &(struct orders){.run = true, .stop = true});
+    expect_last(lead, 10);
+    assert_false(says_unevaluated(lead));
 }
 
 static void results_that_are_not_in_the_plan_are_refused(void **state)
@@ -263,7 +294,9 @@ int main(void)
         cmocka_unit_test(no_step_is_committed_before_the_evaluation_is_judged),
         cmocka_unit_test(an_evaluation_may_end_the_job),
         cmocka_unit_test(a_stop_abandons_an_evaluation_that_is_due),
-        cmocka_unit_test(a_stop_does_not_abandon_the_evaluation_at_the_end_of_the_job),
+        cmocka_unit_test(a_stop_abandons_the_evaluation_at_the_end_of_the_job_and_says_so),
+        cmocka_unit_test(a_generation_may_begin_with_the_evaluation_at_the_end_of_the_job),
+        cmocka_unit_test(a_stop_after_the_evaluation_at_the_end_of_the_job_is_its_end),
         cmocka_unit_test(results_that_are_not_in_the_plan_are_refused),
         cmocka_unit_test(results_of_a_version_that_is_being_applied_come_too_early),
     };

@@ -44,12 +44,15 @@ static void draw_course(struct exchange_net *net, enum ending ending, struct net
     }
 }
 
-/* A stop at the last version of a job that ends early may come before its evaluation. */
+/* A stop at the last version of a job may come before its evaluation. */
 static bool has_ended(const struct exchange_net *net, int64_t version,
                       const struct early_stop *judged)
 {
     const struct reference *job = net->job;
-    return version == job->last && !net->failed && (job->last == job->steps || judged->met);
+    struct heartbeat beat = {0};
+    exchange_report(net->device[0].exchange, &beat);
+    return version == job->last && !net->failed && !beat.unevaluated &&
+           (job->last == job->steps || judged->met);
 }
 
 /* A job in generations, each with another plan. The states are compared at each update. */

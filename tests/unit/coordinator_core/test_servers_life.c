@@ -242,7 +242,7 @@ static void a_server_and_a_worker_that_are_lost_together_fail_the_plan(void **st
 }
 
 /* All workers compute the evaluation after the last step. */
-static void the_end_of_a_job_needs_every_worker(void **state)
+static void a_worker_lost_in_the_last_evaluation_costs_no_step(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -256,8 +256,9 @@ static void the_end_of_a_job_needs_every_worker(void **state)
     lead->heartbeat.step = 20;
     agent_beat_again(world, lead);
     agent_restart(world, &world->agent[2]);
-    assert_int_equal(core_job_plan(world->core, id)->generation, 2);
-    assert_true(world_plan(world, id, 1)->failure[0] != '\0');
+    assert_int_equal(core_job_plan(world->core, id)->generation, 1);
+    assert_int_equal(core_job_plan(world->core, id)->state, PLAN_STOPPING);
+    assert_int_equal(world_plan(world, id, 1)->failure[0], '\0');
 }
 
 static void the_losses_that_may_come_are_told(void **state)
@@ -436,7 +437,7 @@ int main(void)
         LIFE(the_lead_is_recovered_from_its_copies),
         LIFE(a_server_that_works_is_recovered_from_its_copies),
         LIFE(a_server_and_a_worker_that_are_lost_together_fail_the_plan),
-        LIFE(the_end_of_a_job_needs_every_worker),
+        LIFE(a_worker_lost_in_the_last_evaluation_costs_no_step),
         LIFE(the_losses_that_may_come_are_told),
         LIFE(a_worker_takes_units_from_those_that_keep_them),
         LIFE(after_a_pause_all_units_come_from_the_center),
