@@ -447,6 +447,9 @@ void agent_metric(struct world *world, struct agent *agent, int64_t serial,
     ASSERT(agent->metric_count < METRICS_KEPT);
     agent->metric[agent->metric_count].serial = serial;
     agent->metric[agent->metric_count++].metric = *metric;
+    if (metric->name == METRIC_TEST_ACCURACY) {
+        check_evaluation(world, run_find(agent, serial), metric->step);
+    }
     agent_poke(world, agent);
 }
 

@@ -50,6 +50,7 @@ struct check {
             size_t agent;
         } measured[CHECK_STEPS_MAX];  /* who measured the loss of a step last */
         bool stored[CHECK_STEPS_MAX]; /* its row is committed */
+        int64_t evaluated;            /* the newest version that its devices have evaluated */
         int state;                    /* enum job_state of its newest row */
         int64_t cool_until_ms; /* of that row, by a clock of the center that was so far off */
         int64_t clock_us;
@@ -175,6 +176,8 @@ uint64_t check_faults(const struct world *world, size_t agent);
 void check_own_change(struct world *world, const struct job *job);
 /* A run has computed a step. */
 void check_measured(struct world *world, const struct run *run);
+/* A device has evaluated a version. */
+void check_evaluation(struct world *world, const struct run *run, int64_t version);
 /* The coordinator dies. */
 void check_crash(struct world *world);
 /* A transaction is about to be committed: metrics that were taken are stored with it, and of a job

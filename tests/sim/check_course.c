@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "schema/job_check.h"
 #include "tests/sim/check.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/trace.h"
@@ -198,6 +199,26 @@ void check_measured(struct world *world, const struct run *run)
     }
 }
 
+void check_evaluation(struct world *world, const struct run *run, int64_t version)
+{
+    struct check *check = world->check;
+    const size_t at = check_known(check, run->desired->job.text);
+    if (at < check->known_count && version > check->known[at].evaluated) {
+        check->known[at].evaluated = version;
+    }
+}
+
+/* A job ends with the evaluation of its last version. */
+static void check_last_evaluation(struct world *world, size_t at, const struct job *job)
+{
+    const int64_t last = job->progress.steps;
+    if (job_evaluate_steps(&job->spec, &job->data) > 0 &&
+        world->check->known[at].evaluated < last) {
+        check_fail(world, "%s has succeeded at step %" PRId64 " without its evaluation",
+                   trace_name(world, job->id.text), last);
+    }
+}
+
 /* Who measured a step last tells it again until it is stored. A device whose process has ended
  * since cannot, nor can one that the job has lost. */
 static void check_curve(struct world *world, size_t at, const struct job *job)
@@ -225,7 +246,9 @@ void check_curves(struct world *world, const struct transaction *transaction)
         const struct change *change = &transaction->item[i];
         const struct job *job = change->kind == OBJECT_JOB && !change->forget ? change->row : NULL;
         if (job && job->state == JOB_SUCCEEDED && check->backups == 0) {
-            check_curve(world, check_known(check, job->id.text), job);
+            const size_t at = check_known(check, job->id.text);
+            check_curve(world, at, job);
+            check_last_evaluation(world, at, job);
         }
     }
 }

@@ -103,6 +103,12 @@ JOB_MUTANTS = (
 )
 EXCHANGE_MUTANTS = (  # of jobs with workers and servers
     (
+        "a job ends with its last evaluation",
+        "coordinator/core/states.c",
+        "return version == job->total_steps && !job->report[0].unevaluated;",
+        "return version == job->total_steps;",
+    ),
+    (
         "a worker is done when everything else of its step is acknowledged",
         "agent/core/exchange_worker.c",
         "return worker->pushes_open == open;",
