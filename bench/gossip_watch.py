@@ -153,7 +153,11 @@ class Watched:
         batch = self.job["spec"]["batch"]
         self.pass_steps = sum(one["samples"] for one in mixes) / batch
         if all(one["samples_per_second"] and one["every"] for one in mixes):
-            self.periods.append([one["every"] * batch / one["samples_per_second"] for one in mixes])
+            levelled = [one for one in mixes if not one.get("slows")]
+            if len(levelled) > 1:
+                self.periods.append(
+                    [one["every"] * batch / one["samples_per_second"] for one in levelled]
+                )
             self.speeds = {one["device"]: one["samples_per_second"] for one in mixes}
         distances = [one["distance"] for one in mixes if one["distance"] is not None]
         if distances:

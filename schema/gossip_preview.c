@@ -16,6 +16,8 @@ static const struct field mixer_fields[] = {
                   0),
     MEMBER_INT(struct preview_mixer, every, "every", FIELD_REQUIRED, 1, INTEGER_MAX,
                .about = "Steps between two mixes."),
+    MEMBER_BOOL(struct preview_mixer, slows, "slows", FIELD_SKIP_EMPTY,
+                .about = "It makes them in less than a period, and waits for its mix."),
     MEMBER_DOUBLE(struct preview_mixer, given_bytes_per_second, "given_bytes_per_second",
                   FIELD_REQUIRED, 0, 0,
                   .about = "That its link gives others for mixes and averages, in the mean. The "

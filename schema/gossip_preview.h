@@ -17,6 +17,7 @@ struct preview_mixer {
     int64_t samples;           /* of its part of the data */
     double samples_per_second; /* expected */
     int64_t every;             /* steps between two mixes */
+    bool slows;                /* after them, until it has mixed */
     /* For mixes and averages, in the mean. */
     double given_bytes_per_second, taken_bytes_per_second;
     double link_share; /* the greater of both over the rate of its link; 0: that is not known */

@@ -39,6 +39,8 @@ static const struct field mixes_fields[] = {
                .about = "That it has made."),
     MEMBER_INT(struct group_mixes, every, "every", FIELD_REQUIRED, 0, INTEGER_MAX,
                .about = "Steps between two mixes; 0: it does not train."),
+    MEMBER_BOOL(struct group_mixes, slows, "slows", FIELD_SKIP_EMPTY,
+                .about = "It makes them in less than a period, and waits for its mix."),
     MEMBER_INT(struct group_mixes, mixes, "mixes", FIELD_REQUIRED, 0, INTEGER_MAX,
                .about = "Since its present job began or moved."),
     MEMBER_INT(struct group_mixes, missed_periods, "missed_periods", FIELD_SKIP_EMPTY, 0,

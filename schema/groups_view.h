@@ -28,6 +28,7 @@ struct group_mixes {
     int64_t samples;           /* of its part of the data */
     int64_t steps;             /* of all its jobs */
     int64_t every;             /* steps between two mixes */
+    bool slows;                /* after them, until it has mixed */
     int64_t mixes;             /* of its present job, since that began or moved */
     int64_t missed_periods;    /* since its last mix */
     double samples_per_second; /* 0: not measured */

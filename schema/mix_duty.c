@@ -65,6 +65,9 @@ static const struct field duty_fields[] = {
                 .about = "The group reports the loss of each copy for an average."),
     MEMBER_BOOL(struct mix_duty, holds, "holds", FIELD_SKIP_EMPTY,
                 .about = "After them the group makes no step before its mix."),
+    MEMBER_BOOL(struct mix_duty, slows, "slows", FIELD_SKIP_EMPTY,
+                .about = "After them the group makes a step every 0.2 s, for 2 s at most, until it "
+                         "has mixed."),
     COUNT(struct mix_duty, rate_step, "rate_step",
           .about = "The same as of an order, until the first mix."),
     MEMBER_INT(struct mix_duty, steps, "steps", FIELD_REQUIRED, 1, INTEGER_MAX,

@@ -50,6 +50,7 @@ struct mix_duty {
     int64_t passed;
     bool probes;       /* it reports the loss of each copy for an average */
     bool holds;        /* it makes no further step before it has mixed, or has passed */
+    bool slows;        /* it makes further ones slowly (agent/core/mixing.h) until it has mixed */
     int64_t rate_step; /* the learning rate until the first mix is the parent's in this step */
     int64_t steps;     /* of the parent, for its learning rate */
     struct mix_order order[MIX_ORDERS_MAX];

@@ -239,9 +239,42 @@ int64_t mixing_due_at(const struct mixing *mixing, int64_t every)
     return (passed ? mixing->passed : mixing->applied_step) + every;
 }
 
-int64_t mixing_holds_at(const struct mixing *mixing, int64_t every, bool holds)
+void mixing_reach(struct mixing *mixing, int64_t version, int64_t every, int64_t now_ms)
 {
-    return holds ? mixing_due_at(mixing, every) : MIXING_NEVER;
+    if (version >= mixing_due_at(mixing, every) && !mixing_is_reached(mixing, every)) {
+        mixing->due_step = mixing_due_at(mixing, every);
+        mixing->due_ms = now_ms;
+    }
+}
+
+bool mixing_is_reached(const struct mixing *mixing, int64_t every)
+{
+    return mixing->due_step == mixing_due_at(mixing, every);
+}
+
+/* Since the mix was due. */
+static int64_t waited_ms(const struct mixing *mixing, int64_t now_ms)
+{
+    return now_ms > mixing->due_ms ? now_ms - mixing->due_ms : 0;
+}
+
+int64_t mixing_holds_at(const struct mixing *mixing, int64_t every, enum mixing_pace pace,
+                        int64_t now_ms)
+{
+    const int64_t due = mixing_due_at(mixing, every);
+    if (pace != MIXING_SLOWS) {
+        return pace == MIXING_HOLDS ? due : MIXING_NEVER;
+    }
+    const int64_t waited = mixing_is_reached(mixing, every) ? waited_ms(mixing, now_ms) : 0;
+    return waited < MIXING_SLOW_FOR_MS ? due + waited / MIXING_SLOW_MS : MIXING_NEVER;
+}
+
+int64_t mixing_slows_until_ms(const struct mixing *mixing, int64_t every, int64_t now_ms)
+{
+    if (!mixing_is_reached(mixing, every) || waited_ms(mixing, now_ms) >= MIXING_SLOW_FOR_MS) {
+        return MIXING_NEVER;
+    }
+    return mixing->due_ms + (waited_ms(mixing, now_ms) / MIXING_SLOW_MS + 1) * MIXING_SLOW_MS;
 }
 
 bool mixing_wants(const struct mixing *mixing, int64_t version, int64_t every)

@@ -8,8 +8,8 @@
  * Rules. A match is applied at most once, and only at a step boundary. Nothing of an ended
  * generation is served or applied. After the deadline a group abandons the match alone. A match of
  * a pair and an average that is not adopted may be open together; one that is adopted ends the pair
- * that is open at its copy, because what was copied before it must not be applied after it. A group
- * of schedule rounds makes no step between the one that its mix is due after and that mix. Records
+ * that is open at its copy, because what was copied before it must not be applied after it. Between
+ * the step that its mix is due after and that mix a group may go on, slow down or hold. Records
  * travel with every copy that depends on them, until the coordinator acknowledges them; a group
  * without room for more records takes no match. Nothing assumes that a group is one device. Pure.
  */
@@ -25,6 +25,8 @@
 /* Own and carried; without its coordinator each group leaves at most two. */
 #define MIXING_RECORDS_MAX 96
 #define MIXING_NEVER INT64_MAX
+#define MIXING_SLOW_MS 200      /* of a step while a group slows down */
+#define MIXING_SLOW_FOR_MS 2000 /* then it goes on: who matches or mixes with it may be away */
 
 enum mixing_state {
     MIXING_NONE,
@@ -56,6 +58,8 @@ struct mixing {
     int64_t applied_step; /* the last step before the newest mix; at first: the resumed version */
     int64_t passed;       /* the last step after which it went on without a mix, as ordered */
     int64_t mixes;        /* applied by this incarnation */
+    int64_t due_step;     /* the last one that a mix was due after, once the group has made it */
+    int64_t due_ms;       /* when that was seen */
     struct mix_record record[MIXING_RECORDS_MAX]; /* not acknowledged; the oldest first */
     size_t record_count;
     size_t average_records; /* the first ones, that the newest average depends on */
@@ -93,9 +97,26 @@ int64_t mixing_lacks(const struct mixing *mixing);
 void mixing_pass(struct mixing *mixing, int64_t version);
 /* Return the step after which a match is due: `every` after the last mix, or after it passed. */
 int64_t mixing_due_at(const struct mixing *mixing, int64_t every);
-/* Return the step after which a group that `holds` (schedule rounds) makes none until it has mixed,
- * or passed; MIXING_NEVER if it does not hold. */
-int64_t mixing_holds_at(const struct mixing *mixing, int64_t every, bool holds);
+/* What a group does between the step that its mix is due after and that mix. */
+enum mixing_pace {
+    MIXING_GOES_ON, /* it makes steps as before */
+    MIXING_SLOWS,   /* it makes one in MIXING_SLOW_MS, for MIXING_SLOW_FOR_MS */
+    MIXING_HOLDS,   /* it makes none, unless it passed (schedule rounds) */
+};
+/* As in struct mix_duty. */
+static inline enum mixing_pace mixing_pace_of(bool holds, bool slows)
+{
+    return holds ? MIXING_HOLDS : slows ? MIXING_SLOWS : MIXING_GOES_ON;
+}
+/* The group has made the step `version`. */
+void mixing_reach(struct mixing *mixing, int64_t version, int64_t every, int64_t now_ms);
+/* Whether mixing_reach has seen that it has made the step that its mix is due after. */
+bool mixing_is_reached(const struct mixing *mixing, int64_t every);
+/* Return the step after which it makes none now; MIXING_NEVER: there is none. */
+int64_t mixing_holds_at(const struct mixing *mixing, int64_t every, enum mixing_pace pace,
+                        int64_t now_ms);
+/* Return when a group that slows down may make its next step; MIXING_NEVER: nothing is to come. */
+int64_t mixing_slows_until_ms(const struct mixing *mixing, int64_t every, int64_t now_ms);
 /* Whether a match is due after that many steps, and none is open. */
 bool mixing_wants(const struct mixing *mixing, int64_t version, int64_t every);
 

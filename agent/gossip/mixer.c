@@ -303,12 +303,14 @@ struct mixer_signals mixer_refresh(struct mixer *mixer)
     for (size_t p = 0; p < MIXING_PLACES; p++) {
         due = is_due(mixer, (enum mixing_place)p) || due;
     }
+    mixing_reach(mixing, atomic_load(&mixer->version), mixer->every, now_ms);
     const int64_t next = mixing_due_at(mixing, mixer->every);
     const int64_t wants_at = mixing_wants(mixing, next, mixer->every) ? next : MIXING_NEVER;
     const struct mixer_news news = find_news(mixer, wants_at);
     const enum mixing_urgency urgency = compare(&mixer->told, &news);
-    atomic_store(&mixer->wants_at, news.matches.wants ? MIXING_NEVER : wants_at);
-    const int64_t holds_at = mixing_holds_at(mixing, mixer->every, mixer->holds);
+    const bool slows = mixer->pace == MIXING_SLOWS && !mixing_is_reached(mixing, mixer->every);
+    atomic_store(&mixer->wants_at, slows ? next : news.matches.wants ? MIXING_NEVER : wants_at);
+    const int64_t holds_at = mixing_holds_at(mixing, mixer->every, mixer->pace, now_ms);
     const bool goes_on = atomic_exchange(&mixer->holds_at, holds_at) < holds_at;
     mixer->told = news;
     if (urgency != MIXING_OLD) {
@@ -367,7 +369,7 @@ void mixer_take(struct mixer *mixer, const struct mix_duty *duty)
     (void)pthread_mutex_lock(&mixer->lock);
     if (duty->group == mixer->mixing.group && duty->generation == mixer->mixing.generation) {
         mixer->every = duty->every;
-        mixer->holds = duty->holds;
+        mixer->pace = mixing_pace_of(duty->holds, duty->slows);
         mixer->probes = duty->probes;
         mixing_pass(&mixer->mixing, duty->passed);
         for (size_t i = 0; i < duty->order_count; i++) {

@@ -103,7 +103,8 @@ struct mixer {
     struct work_config work; /* without its run and data */
 
     atomic_bool due;               /* at a step boundary */
-    atomic_int_least64_t wants_at; /* the step from which on it wants a match, or MIXING_NEVER */
+    atomic_int_least64_t wants_at; /* the step from which on it wants a match or slows down, or
+                                      MIXING_NEVER */
     atomic_int_least64_t holds_at; /* the step from which on it makes none, or MIXING_NEVER */
     atomic_int_least64_t version;  /* the last step */
     atomic_int_least64_t rate_step;
@@ -113,8 +114,8 @@ struct mixer {
     struct mixing mixing;
     bool closed; /* it moves no more */
     int64_t every;
-    bool probes;                             /* copies for averages */
-    bool holds;                              /* no step is made before the mix that is due */
+    bool probes; /* copies for averages */
+    enum mixing_pace pace;
     struct mixer_order order[MIXING_PLACES]; /* the newest of each place */
     struct mix_order match[MIXING_PLACES];   /* those that were taken */
     struct mixer_slab slab[MIXER_SLABS];

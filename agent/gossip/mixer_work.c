@@ -360,14 +360,20 @@ static bool step(struct mixer_worker *worker, int64_t *wait_ms)
     return done;
 }
 
-/* Until the match of the place expires. */
+/* Until the match of the place expires, or the group may make a step again. */
 static int64_t deadline_left_ms(struct mixer_worker *worker)
 {
+    const struct mixer *mixer = worker->mixer;
     const struct mixing_slot *slot = slot_of(worker);
+    const int64_t now_ms = clock_now_ms();
     const bool open = slot->state == MIXING_MATCHED || slot->state == MIXING_COPIED ||
                       slot->state == MIXING_FETCHED;
-    const int64_t left_ms = open ? slot->match.deadline_ms - clock_now_ms() : IDLE_MS;
-    return left_ms < 1 ? 1 : left_ms < IDLE_MS ? left_ms : IDLE_MS;
+    int64_t until_ms = open ? slot->match.deadline_ms : MIXING_NEVER;
+    if (!is_average(worker) && mixer->pace == MIXING_SLOWS) {
+        const int64_t step_ms = mixing_slows_until_ms(&mixer->mixing, mixer->every, now_ms);
+        until_ms = step_ms < until_ms ? step_ms : until_ms;
+    }
+    return until_ms <= now_ms ? 1 : until_ms - now_ms < IDLE_MS ? until_ms - now_ms : IDLE_MS;
 }
 
 void *mixer_work(void *arg)

@@ -93,7 +93,9 @@ static void mix(struct member *member)
 void member_train(struct member *all, size_t count, struct member *member, int64_t now_ms)
 {
     const struct mix_duty *duty = &member->assignment->run.mix;
-    const bool holds = member->step >= mixing_holds_at(&member->mixing, duty->every, duty->holds);
+    const enum mixing_pace pace = mixing_pace_of(duty->holds, duty->slows);
+    mixing_reach(&member->mixing, member->step, duty->every, now_ms);
+    const bool holds = member->step >= mixing_holds_at(&member->mixing, duty->every, pace, now_ms);
     mixing_tick(&member->mixing, now_ms);
     for (size_t p = 0; p < MIXING_PLACES; p++) {
         fetch(all, count, member, (enum mixing_place)p, now_ms);

@@ -63,9 +63,21 @@ int64_t gossip_steps(const struct gossip *gossip, size_t group)
 {
     const struct gossip_rules *rules = &gossip->rules;
     const struct gossip_group *of = &gossip->group[group];
-    return !rules->level        ? levels_pass(of->samples, rules->batch)
-           : gossip->period > 0 ? levels_steps(of->speed, gossip->period, rules->batch)
-                                : 1;
+    return !rules->level ? levels_pass(of->samples, rules->batch)
+           : gossip->period > 0
+               ? levels_every(of->speed, gossip->period, of->samples, rules->batch, NULL)
+               : 1;
+}
+
+bool gossip_slows(const struct gossip *gossip, size_t group)
+{
+    const struct gossip_rules *rules = &gossip->rules;
+    const struct gossip_group *of = &gossip->group[group];
+    bool slows = false;
+    if (rules->level && !rules->rounds && gossip->period > 0) {
+        (void)levels_every(of->speed, gossip->period, of->samples, rules->batch, &slows);
+    }
+    return slows;
 }
 
 int64_t gossip_passed(const struct gossip *gossip, size_t group)

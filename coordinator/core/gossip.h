@@ -99,11 +99,10 @@ struct gossip {
     int64_t offered_until_ms;                /* the average to the other groups; 0: it is not yet */
     int64_t phase_until_ms, copies_until_ms; /* copies_: groups may still give theirs */
     bool stored;                             /* the present average is */
-    int64_t tests_until_ms; /* 0: no average is being evaluated on what devices hold out */
-    bool has_tests;         /* the present one was, and gossip_take_tests has not said so */
-    int64_t averages;       /* that were computed in this life */
-    int64_t
-        arrives_until_ms; /* the computed one is on its way; 0: it is stored, or there is none */
+    int64_t tests_until_ms;   /* 0: no average is being evaluated on what devices hold out */
+    bool has_tests;           /* the present one was, and gossip_take_tests has not said so */
+    int64_t averages;         /* that were computed in this life */
+    int64_t arrives_until_ms; /* the computed one is on its way until then; 0: none is */
     struct gossip_order order[GOSSIP_ORDERS_MAX]; /* a ring */
     size_t first, orders;
 };
@@ -123,8 +122,9 @@ void gossip_speed(struct gossip *gossip, size_t group, double speed);
 void gossip_level(struct gossip *gossip);
 /* Return the steps of a group between two mixes; 1 until gossip_level. */
 int64_t gossip_steps(const struct gossip *gossip, size_t group);
-/* Return the step from which a group of schedule rounds makes them without having mixed; 0: none.
- */
+/* Whether it could make more of them in a period. Of schedule async: it slows down after them. */
+bool gossip_slows(const struct gossip *gossip, size_t group);
+/* Return the step from which a group of schedule rounds makes them without a mix; 0: none. */
 int64_t gossip_passed(const struct gossip *gossip, size_t group);
 
 /* Return the periods since the last mix of a group in which it could have mixed. */

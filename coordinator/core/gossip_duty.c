@@ -117,6 +117,7 @@ void gossip_fill_assignment(const struct core *core, const struct device_slot *d
     duty->passed = work->passed;
     duty->probes = parent->job.spec.gossip.weights == WEIGHTS_ACCURACY;
     duty->holds = parent->job.spec.gossip.schedule == SCHEDULE_ROUNDS;
+    duty->slows = work->slows;
     duty->rate_step = member->rate_step;
     duty->steps = gossip_steps_all(parent);
     for (size_t i = 0; i < MIX_ORDERS_MAX; i++) {

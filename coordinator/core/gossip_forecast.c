@@ -38,8 +38,9 @@ static void fill_group(const struct core *core, const struct gossip_asked *asked
     const struct job_spec *spec = asked->spec;
     previews_name_device(core, asked->question, &recruit->device, &out->device, out->name);
     out->samples_per_second = recruit->speed;
-    out->every = spec->gossip.level ? levels_steps(recruit->speed, period, spec->batch)
-                                    : levels_pass(out->samples, spec->batch);
+    out->every = spec->gossip.level
+                     ? levels_every(recruit->speed, period, out->samples, spec->batch, &out->slows)
+                     : levels_pass(out->samples, spec->batch);
 }
 
 /* Between two averages: a copy each way with each mix, and a copy for the average, which all fetch
@@ -71,6 +72,15 @@ static void fill_traffic(const struct job_spec *spec, const struct prospect *pro
     }
 }
 
+/* Return the samples per second of a levelled group that slows down, or holds, after its steps. */
+static double levelled_speed(const struct job_spec *spec, const struct recruit *recruit,
+                             double period, int64_t samples)
+{
+    bool slows;
+    const int64_t every = levels_every(recruit->speed, period, samples, spec->batch, &slows);
+    return slows ? (double)(every * spec->batch) / period : recruit->speed;
+}
+
 /* There are groups. */
 static void fill_seconds(struct core *core, const struct gossip_asked *asked,
                          const struct recruit *recruit, double passes,
@@ -87,10 +97,12 @@ static void fill_seconds(struct core *core, const struct gossip_asked *asked,
         samples[g] = preview->group[g].samples =
             gossip_recruit_samples(core, asked->spec, asked->model,
                                    asked->classes ? asked->classes->count : 0, &recruit[g], g);
-        sum += recruit[g].speed;
     }
     preview->period_seconds =
         levels ? levels_period(&prospect.problem) : levels_round(&prospect.problem, samples);
+    for (size_t g = 0; g < count; g++) {
+        sum += levelled_speed(asked->spec, &recruit[g], preview->period_seconds, samples[g]);
+    }
     preview->epoch_seconds = levels ? (double)all / sum : preview->period_seconds;
     preview->total_seconds = preview->epoch_seconds * passes;
     preview->rounds_seconds = round_seconds(&prospect, all, false) * passes;

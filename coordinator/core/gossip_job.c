@@ -71,10 +71,12 @@ static void assign_steps(struct core *core, struct parent_slot *parent)
         }
         const int64_t every = gossip_steps(&parent->mixes.gossip, g);
         const int64_t passed = gossip_passed(&parent->mixes.gossip, g);
+        const bool slows = gossip_slows(&parent->mixes.gossip, g);
         work->every = every;
-        if (is_far(every, work->told) || passed != work->passed) {
+        if (is_far(every, work->told) || passed != work->passed || slows != work->slows) {
             work->told = every;
             work->passed = passed;
+            work->slows = slows;
             gossip_touch(core, parent, g);
         }
     }

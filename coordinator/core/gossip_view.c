@@ -21,6 +21,7 @@ void core_fill_groups(const struct core *core, const char *job_id, struct groups
         if (job && work->incarnation > 0) {
             view->device = job->plan.stage[0].device;
             view->every = work->every;
+            view->slows = work->slows;
             view->mixes = work->mixes;
             view->missed_periods = gossip_missed_periods(gossip, g, core->now_ms);
             view->averages = gossip->phase == GOSSIP_COMPUTES && gossip->averager == g;

@@ -106,7 +106,8 @@ double gossip_variation(const double *value, size_t count)
     return count > 1 && mean > 0 ? sqrt(squares / (double)count) / mean : 0;
 }
 
-/* Of the seconds that groups take for their steps between two mixes, and of their newest mix. */
+/* Of the seconds that groups take for their steps between two mixes, and of their newest mix. Those
+ * that slow down before their mixes have no such period. */
 void gossip_watch_average(struct core *core, const struct parent_slot *parent, int64_t step)
 {
     double period[GROUPS_MAX], mix_seconds = 0;
@@ -115,7 +116,7 @@ void gossip_watch_average(struct core *core, const struct parent_slot *parent, i
         const struct gossip_group_work *work = &parent->mixes.group[g];
         const struct job_slot *job = groups_job(core, &parent->parent.part[g]);
         const double speed = job && work->incarnation > 0 ? gossip_measured_speed(parent, job) : 0;
-        if (speed > 0 && work->every > 0) {
+        if (speed > 0 && work->every > 0 && !work->slows) {
             period[periods++] = (double)(work->every * parent->job.spec.batch) / speed;
         }
         mix_seconds += work->watch.mix_seconds;

@@ -10,6 +10,7 @@
 #define SECONDS_PER_GROUP 0.01 /* the coordinator answers 100 requests for a match per second */
 #define COPIES 2
 #define SLOWEST 16 /* of the median speed */
+#define PASSES 4   /* between two mixes */
 
 #define UNIFORM_PART 0.3
 #define GAP 0.5 /* of uniform pairs */
@@ -61,6 +62,16 @@ int64_t levels_pass(int64_t samples, int64_t batch)
 {
     const int64_t steps = (samples + batch / 2) / batch;
     return steps > 1 ? steps : 1;
+}
+
+int64_t levels_every(double speed, double period, int64_t samples, int64_t batch, bool *slows)
+{
+    const int64_t steps = levels_steps(speed, period, batch);
+    const int64_t most = PASSES * levels_pass(samples, batch);
+    if (slows) {
+        *slows = steps > most;
+    }
+    return steps < most ? steps : most;
 }
 
 double levels_round(const struct levels_problem *problem, const int64_t *samples)

@@ -28,10 +28,15 @@ struct levels_problem {
  * ms, and 10 ms for each group. A group slower than a sixteenth of the median one does not count.
  */
 double levels_period(const struct levels_problem *problem);
-/* Return the steps of a group between two mixes; at least 1. */
+/* Return the steps of a group in a period; at least 1. */
 int64_t levels_steps(double speed, double period, int64_t batch);
 /* Return the steps of one pass of so many samples, to the nearest; at least 1. */
 int64_t levels_pass(int64_t samples, int64_t batch);
+/* Return the steps of a group between two mixes: those in a period, but four passes of its samples
+ * at most, because states that train longer on few samples come apart (docs/adr/0162).
+ *
+ *     slows  out: it could make more of them in a period; NULL: not needed */
+int64_t levels_every(double speed, double period, int64_t samples, int64_t batch, bool *slows);
 /* Return the seconds of a round in which each group makes one pass of its samples [count] and all
  * wait for the slowest: that pass, and the longest copy. */
 double levels_round(const struct levels_problem *problem, const int64_t *samples);

@@ -1708,6 +1708,7 @@ class MixDuty(TypedDict):
     passed: NotRequired[Count]
     probes: NotRequired[bool]
     holds: NotRequired[bool]
+    slows: NotRequired[bool]
     rate_step: Count
     steps: int
     orders: NotRequired[list[MixOrder]]
@@ -1720,6 +1721,7 @@ class GroupMixes(TypedDict):
     samples: Count
     steps: Count
     every: Count
+    slows: NotRequired[bool]
     mixes: Count
     missed_periods: NotRequired[Count]
     samples_per_second: float | None
@@ -1795,6 +1797,7 @@ class GossipPreviewGroup(TypedDict):
     samples: Count
     samples_per_second: float
     every: int
+    slows: NotRequired[bool]
     given_bytes_per_second: float
     taken_bytes_per_second: float
     link_share: float | None

@@ -1,4 +1,5 @@
 /* Rounds as the coordinator closes them, and as groups keep them. */
+#include "agent/core/mixing.h"
 #include "tests/sim/check_rounds.h"
 
 #include <inttypes.h>
@@ -246,6 +247,7 @@ void check_round_duty(struct world *world, const struct run *run, struct check_h
 {
     hold->every = duty->every;
     hold->holds = duty->holds;
+    hold->slows = duty->slows;
     hold->passed = duty->passed > hold->passed ? duty->passed : hold->passed;
     if (duty->passed > run->step) {
         check_fail(world, "%s at step %" PRId64 " passes after step %" PRId64, run->agent->name,
@@ -258,13 +260,33 @@ void check_round_mixed(struct check_hold *hold, int64_t step)
     hold->mixed_at = step;
 }
 
-void check_round_step(struct world *world, const struct run *run, const struct check_hold *hold,
+/* The first step after the one that the mix was due after is not checked: it may have begun before
+ * the group was told to slow down. */
+static bool is_slow_enough(const struct world *world, const struct run *run,
+                           struct check_hold *hold, int64_t due, int64_t step)
+{
+    const int64_t now_ms = world_now_ms(world, run->agent->actor);
+    if (!hold->slows || hold->slow_from != due) {
+        hold->slow_from = hold->slows ? due : 0;
+        hold->slow_step = step;
+        hold->slow_ms = now_ms;
+        return true;
+    }
+    const int64_t elapsed_ms = now_ms - hold->slow_ms;
+    return elapsed_ms >= MIXING_SLOW_FOR_MS - MIXING_SLOW_MS ||
+           step - hold->slow_step <= elapsed_ms / MIXING_SLOW_MS + 1;
+}
+
+void check_round_step(struct world *world, const struct run *run, struct check_hold *hold,
                       int64_t step)
 {
     const int64_t from = hold->mixed_at > hold->passed ? hold->mixed_at : hold->passed;
-    if (hold->holds && step > from + hold->every) {
-        check_fail(world,
-                   "%s makes step %" PRId64 ", %" PRId64 " after its last round, before the next",
+    const int64_t due = from + hold->every;
+    if (step <= due) {
+        return;
+    }
+    if (hold->holds || !is_slow_enough(world, run, hold, due, step)) {
+        check_fail(world, "%s makes step %" PRId64 ", %" PRId64 " after its last mix, too early",
                    run->agent->name, step, step - from);
     }
 }

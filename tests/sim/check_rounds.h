@@ -26,7 +26,9 @@ void check_rounds(struct world *world, const struct event *event);
 /* What a group has been told and has done, beside the program that is checked. */
 struct check_hold {
     int64_t mixed_at, passed, every;
-    bool holds;
+    bool holds, slows;
+    int64_t slow_from;          /* the step that it slows down after; 0: it does not */
+    int64_t slow_step, slow_ms; /* the first one that it began after that, and when */
 };
 /* An incarnation begins. */
 void check_round_begins(struct check_hold *hold, int64_t version);
@@ -35,8 +37,8 @@ void check_round_duty(struct world *world, const struct run *run, struct check_h
                       const struct mix_duty *duty);
 /* It has moved after that step. */
 void check_round_mixed(struct check_hold *hold, int64_t step);
-/* It begins a step: none after the one that its mix is due after. */
-void check_round_step(struct world *world, const struct run *run, const struct check_hold *hold,
+/* It begins a step: none after the one that its mix is due after, or few if it is to slow down. */
+void check_round_step(struct world *world, const struct run *run, struct check_hold *hold,
                       int64_t step);
 
 #endif

@@ -1,5 +1,4 @@
-/* The control side and the compute thread of a group's mixes (agent/gossip/mixer,
- * mixer_boundary). */
+/* The control side and the compute thread of a group's mixes (agent/gossip/mixer*.c). */
 #include "tests/sim/mixer.h"
 
 #include <inttypes.h>
@@ -20,11 +19,10 @@ struct mixer *mixer_of(const struct run *run)
     return run->desired->has_mix && run->work ? pipeline_of(run)->mixer : NULL;
 }
 
-int mixer_new(const struct world *world, struct run *run, struct mixer **out, struct err *err)
+int mixer_new(struct run *run, struct mixer **out, struct err *err)
 {
     const struct mix_duty *duty = &run->desired->mix;
     struct mixer *mixer = calloc(1, sizeof(*mixer));
-    (void)world;
     if (!mixer) {
         return err_set(err, ERR_MEMORY, "mixer");
     }
@@ -169,14 +167,18 @@ static void set_timer(struct world *world, struct run *run)
 {
     struct mixer *mixer = mixer_of(run);
     const int actor = run->agent->actor;
+    int64_t at_ms = MIXING_NEVER;
+    if (mixer->pace == MIXING_SLOWS) {
+        at_ms = mixing_slows_until_ms(&mixer->mixing, mixer->every, world_now_ms(world, actor));
+    }
     for (size_t p = 0; p < MIXING_PLACES; p++) {
         const struct mixing_slot *slot = &mixer->mixing.slot[p];
-        const int64_t at_us =
-            is_open(slot) ? world_when_us(world, actor, slot->match.deadline_ms) : INT64_MAX;
-        if (at_us < mixer->timer_us) {
-            mixer->timer_us = at_us;
-            world_at(world, actor, at_us, time_over, run->agent, run->serial);
-        }
+        at_ms = is_open(slot) && slot->match.deadline_ms < at_ms ? slot->match.deadline_ms : at_ms;
+    }
+    const int64_t at_us = at_ms == MIXING_NEVER ? INT64_MAX : world_when_us(world, actor, at_ms);
+    if (at_us < mixer->timer_us) {
+        mixer->timer_us = at_us;
+        world_at(world, actor, at_us, time_over, run->agent, run->serial);
     }
 }
 
@@ -219,7 +221,9 @@ void mixer_refresh(struct world *world, struct run *run)
     for (size_t p = 0; p < MIXING_PLACES; p++) {
         due = due || is_due(mixer, (enum mixing_place)p);
     }
-    const int64_t holds_at = mixing_holds_at(&mixer->mixing, mixer->every, mixer->holds);
+    const int64_t now_ms = world_now_ms(world, run->agent->actor);
+    mixing_reach(&mixer->mixing, run->step, mixer->every, now_ms);
+    const int64_t holds_at = mixing_holds_at(&mixer->mixing, mixer->every, mixer->pace, now_ms);
     mixer->goes_on = mixer->goes_on || mixer->holds_at < holds_at;
     mixer->holds_at = holds_at;
     if ((due || mixer->goes_on) && !mixer->woken) {
@@ -275,7 +279,7 @@ void mixer_take(struct world *world, struct run *run, const struct mix_duty *dut
         return;
     }
     mixer->every = duty->every;
-    mixer->holds = duty->holds;
+    mixer->pace = mixing_pace_of(duty->holds, duty->slows);
     mixer->probes = duty->probes;
     mixing_pass(&mixer->mixing, duty->passed);
     check_round_duty(world, run, &mixer->seen, duty);

@@ -44,7 +44,8 @@ struct mixer {
     struct mixing mixing;
     bool closed; /* it moves no more */
     int64_t every, rate_step;
-    bool holds, probes;              /* as in struct mix_duty */
+    bool probes; /* as in struct mix_duty */
+    enum mixing_pace pace;
     int64_t holds_at;                /* mixing_holds_at */
     bool goes_on;                    /* that has risen */
     struct mix_xid to_probe, probed; /* averages: whose copy is the state, and that `loss` is of */
@@ -80,7 +81,7 @@ struct mixer {
 /* NULL: the run is no group that mixes. */
 struct mixer *mixer_of(const struct run *run);
 
-int mixer_new(const struct world *world, struct run *run, struct mixer **out, struct err *err);
+int mixer_new(struct run *run, struct mixer **out, struct err *err);
 void mixer_free(struct world *world, struct run *run, struct mixer **mixer);
 
 /* A new assignment. */

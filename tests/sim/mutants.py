@@ -168,6 +168,12 @@ MIX_MUTANTS = (  # of jobs whose groups mix
         "    if (false && !mix_xid_after(match->xid, mixing->newest[place]) &&",
     ),
     (
+        "a group with few samples slows down",
+        MIXING,
+        "return waited < MIXING_SLOW_FOR_MS ? due",
+        "return waited < 0 ? due",
+    ),
+    (
         "no copies from an ended incarnation",
         "coordinator/core/gossip_duty.c",
         "match->own.generation != duty->generation ||",
@@ -261,8 +267,8 @@ ROUND_MUTANTS = (  # of jobs whose groups mix in rounds
     (
         "a round: a group holds until it has mixed",
         MIXING,
-        "return holds ? mixing_due_at(mixing, every) : MIXING_NEVER;",
-        "return holds ? MIXING_NEVER : MIXING_NEVER;",
+        "return pace == MIXING_HOLDS ? due : MIXING_NEVER;",
+        "return pace == MIXING_HOLDS ? MIXING_NEVER : MIXING_NEVER;",
     ),
     (
         "a round: a group that passes goes on",

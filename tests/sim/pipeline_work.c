@@ -55,7 +55,7 @@ static int make(const struct world *world, struct run *run, struct err *err)
     run->stage.aggregate_every = desired->job_spec.aggregate_every;
     run->stage.units = coordinator_model(world, &desired->job_spec)->unit_count;
     const int rc = pipeline_new(&config, &work->pipeline, err);
-    return rc || !desired->has_mix ? rc : mixer_new(world, run, &work->mixer, err);
+    return rc || !desired->has_mix ? rc : mixer_new(run, &work->mixer, err);
 }
 
 enum codec run_codec(const struct run *run, enum direction direction)

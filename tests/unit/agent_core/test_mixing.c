@@ -422,21 +422,58 @@ static void a_group_of_rounds_holds_until_it_has_mixed_or_passed(void **state)
 {
     (void)state;
     mixing_init(&mixing, 0, 3, 100);
-    assert_true(mixing_holds_at(&mixing, 10, false) == MIXING_NEVER);
-    assert_int_equal(mixing_holds_at(&mixing, 10, true), 110);
+    assert_true(mixing_holds_at(&mixing, 10, MIXING_GOES_ON, 0) == MIXING_NEVER);
+    assert_int_equal(mixing_holds_at(&mixing, 10, MIXING_HOLDS, 0), 110);
     mixing_pass(&mixing, 110);
-    assert_int_equal(mixing_holds_at(&mixing, 10, true), 120);
+    assert_int_equal(mixing_holds_at(&mixing, 10, MIXING_HOLDS, 0), 120);
     take(pair(1));
     copy_at(MIXING_PAIRS, 120);
     fetch(MIXING_PAIRS, peer_copy, true);
-    assert_int_equal(mixing_holds_at(&mixing, 10, true), 120); /* not yet */
+    assert_int_equal(mixing_holds_at(&mixing, 10, MIXING_HOLDS, 0), 120); /* not yet */
     mixing_applied(&mixing, MIXING_PAIRS, 120);
-    assert_int_equal(mixing_holds_at(&mixing, 10, true), 130);
+    assert_int_equal(mixing_holds_at(&mixing, 10, MIXING_HOLDS, 0), 130);
+}
+
+static int64_t slows_at(int64_t now_ms)
+{
+    return mixing_holds_at(&mixing, 10, MIXING_SLOWS, now_ms);
+}
+
+static void a_group_slows_down_until_it_has_mixed_but_not_for_ever(void **state)
+{
+    (void)state;
+    mixing_init(&mixing, 0, 3, 100);
+    assert_int_equal(slows_at(5000), 110); /* it has not come that far */
+    assert_true(mixing_slows_until_ms(&mixing, 10, 5000) == MIXING_NEVER);
+    mixing_reach(&mixing, 109, 10, 5000);
+    assert_false(mixing_is_reached(&mixing, 10));
+    mixing_reach(&mixing, 110, 10, 6000);
+    assert_true(mixing_is_reached(&mixing, 10));
+    mixing_reach(&mixing, 111, 10, 6250); /* the first time counts */
+    assert_int_equal(slows_at(6000), 110);
+    assert_int_equal(mixing_slows_until_ms(&mixing, 10, 6000), 6000 + MIXING_SLOW_MS);
+    assert_int_equal(slows_at(6000 + MIXING_SLOW_MS - 1), 110);
+    assert_int_equal(slows_at(6000 + MIXING_SLOW_MS), 111);
+    assert_int_equal(mixing_slows_until_ms(&mixing, 10, 6000 + MIXING_SLOW_MS),
+                     6000 + 2 * MIXING_SLOW_MS);
+    assert_int_equal(slows_at(6000 + MIXING_SLOW_FOR_MS - 1),
+                     110 + MIXING_SLOW_FOR_MS / MIXING_SLOW_MS - 1);
+    assert_true(slows_at(6000 + MIXING_SLOW_FOR_MS) == MIXING_NEVER);
+    assert_true(mixing_slows_until_ms(&mixing, 10, 6000 + MIXING_SLOW_FOR_MS) == MIXING_NEVER);
+    take(pair(1));
+    copy_at(MIXING_PAIRS, 112);
+    fetch(MIXING_PAIRS, peer_copy, true);
+    mixing_applied(&mixing, MIXING_PAIRS, 113); /* the next steps are as quick as the first */
+    assert_false(mixing_is_reached(&mixing, 10));
+    assert_int_equal(slows_at(9000), 123);
+    mixing_reach(&mixing, 123, 10, 9100);
+    assert_int_equal(slows_at(9100 + MIXING_SLOW_MS), 124);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_group_slows_down_until_it_has_mixed_but_not_for_ever, setup),
         cmocka_unit_test_setup(a_group_of_rounds_holds_until_it_has_mixed_or_passed, setup),
         cmocka_unit_test_setup(a_pair_mixes_at_step_boundaries, setup),
         cmocka_unit_test_setup(a_match_is_taken_once, setup),

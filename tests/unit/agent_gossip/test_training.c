@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/pipeline/pipeline_work.h"
+#include "base/clock.h"
 #include "libtrain/optim/mix.h"
 #include "tests/support/test.h"
 #include "tests/unit/agent/tiny.h"
@@ -121,6 +122,30 @@ static void the_learning_rate_is_that_of_the_parents_step(void **state)
     groups_close(&groups);
 }
 
+static void slow_down(struct assignment_run *assigned)
+{
+    assigned->mix.every = 1;
+    assigned->mix.slows = true;
+}
+
+/* Nobody mixes with it: it makes a step in 0.2 s, and goes on after 2 s. */
+static void a_group_that_slows_down_makes_its_steps_later(void **state)
+{
+    (void)state;
+    struct compute thread;
+    groups_open_with(&groups, 1, slow_down);
+    struct group *group = &groups.item[0];
+    start(&thread, 0);
+    run(group);
+    wait_step(group, 1);
+    const double began = clock_now_seconds();
+    wait_step(group, 3);
+    assert_true(clock_now_seconds() - began >= 0.001 * (2 * MIXING_SLOW_MS - 50));
+    wait_step(group, TINY_STEPS);
+    end(&thread);
+    groups_close(&groups);
+}
+
 static void groups_mix_before_their_training_and_only_give_after_it(void **state)
 {
     (void)state;
@@ -188,6 +213,7 @@ static void groups_mix_before_their_training_and_only_give_after_it(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_group_that_slows_down_makes_its_steps_later),
         cmocka_unit_test(the_learning_rate_is_that_of_the_parents_step),
         cmocka_unit_test(groups_mix_before_their_training_and_only_give_after_it),
     };

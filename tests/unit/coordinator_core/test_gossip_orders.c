@@ -191,6 +191,25 @@ static void measured_speeds_and_links_set_steps_and_patience(void **state)
     assert_int_equal(order.match.deadline_ms, 3 * (5000 + 1000)); /* of a copy and a step */
 }
 
+static void a_group_with_few_samples_slows_down_before_its_mix(void **state)
+{
+    (void)state;
+    static struct gossip gossip;
+    init_two(&gossip);
+    gossip_speed(&gossip, 1, 1);
+    gossip_level(&gossip); /* a group is at most a sixteenth as fast as the median one */
+    assert_false(gossip_slows(&gossip, 0));
+    gossip_enter(&gossip, 0, 2, 2 * BATCH, 320, false, 0);
+    assert_int_equal(gossip_steps(&gossip, 0), 8);
+    assert_true(gossip_slows(&gossip, 0));
+    assert_false(gossip_slows(&gossip, 1));
+    gossip.rules.rounds = true; /* it holds */
+    assert_int_equal(gossip_steps(&gossip, 0), 8);
+    assert_false(gossip_slows(&gossip, 0));
+    gossip.rules.level = false;
+    assert_int_equal(gossip_steps(&gossip, 0), 2);
+}
+
 static void groups_with_a_fast_link_meet_more_often(void **state)
 {
     (void)state;
@@ -236,6 +255,7 @@ int main(void)
         cmocka_unit_test(groups_are_weighed_by_accuracy_once_both_losses_are_known),
         cmocka_unit_test(measured_speeds_and_links_set_steps_and_patience),
         cmocka_unit_test(groups_with_a_fast_link_meet_more_often),
+        cmocka_unit_test(a_group_with_few_samples_slows_down_before_its_mix),
         cmocka_unit_test(a_group_that_missed_a_hundred_periods_gives_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

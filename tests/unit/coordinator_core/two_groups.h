@@ -4,7 +4,7 @@
 
 #include "coordinator/core/gossip.h"
 
-enum { SAMPLES = 320, BATCH = 32 };
+enum { SAMPLES = 3200, BATCH = 32 };
 
 /* Both are present, and not heard yet. */
 static inline void init_two(struct gossip *gossip)

@@ -51,6 +51,20 @@ static void the_period_is_a_step_of_the_slowest_group(void **state)
     assert_int_equal(levels_steps(1e300, period, 32), 1000000000);
 }
 
+static void few_samples_are_not_passed_more_than_four_times(void **state)
+{
+    (void)state;
+    bool slows = true;
+    assert_int_equal(levels_every(1000, 0.32, 64, 32, &slows), 8); /* 10 in the period */
+    assert_true(slows);
+    assert_int_equal(levels_every(800, 0.32, 64, 32, &slows), 8);
+    assert_false(slows);
+    assert_int_equal(levels_every(1000, 0.32, 96, 32, &slows), 10);
+    assert_false(slows);
+    assert_int_equal(levels_every(1e300, 0.32, 1, 32, NULL), 4);
+    assert_int_equal(levels_every(1, 0.32, 1, 32, NULL), 1);
+}
+
 static void neither_copies_nor_matches_come_too_often(void **state)
 {
     (void)state;
@@ -263,6 +277,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_period_is_a_step_of_the_slowest_group),
+        cmocka_unit_test(few_samples_are_not_passed_more_than_four_times),
         cmocka_unit_test(neither_copies_nor_matches_come_too_often),
         cmocka_unit_test(a_group_that_is_nearly_dead_does_not_set_the_period),
         cmocka_unit_test(rows_add_up_and_the_gap_is_half_of_the_uniform_one),
