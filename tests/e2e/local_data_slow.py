@@ -41,7 +41,7 @@ def test_the_log_and_the_data_of_each_device_determine_the_result():
 def test_a_group_waits_for_its_device_and_the_others_go_on():
     with LocalFleet(lease_ms=2000) as fleet:
         fleet.own_all(3)
-        spec = local_job(epochs=40)
+        spec = local_job(epochs=120)
         job = submit_until_average(fleet, spec)
         number, _ = group_of(fleet, job, "own1")
         fleet.own("spare", fleet.share(1, 3))  # it is free, has the same data, and is no successor
@@ -84,7 +84,7 @@ def test_a_restarted_coordinator_goes_on_with_local_data():
 def test_a_job_ends_without_a_device_that_stays_away():
     with LocalFleet(lease_ms=2000) as fleet:
         fleet.own_all(3)
-        job = submit_until_average(fleet, local_job(epochs=12))
+        job = submit_until_average(fleet, local_job(epochs=60))
         number, _ = group_of(fleet, job, "own2")
         fleet.agents[2].kill()
         seen = fleet.wait(job, "succeeded")
@@ -130,7 +130,7 @@ def test_a_job_that_holds_out_samples_is_replayed():
     with LocalFleet() as fleet:
         fleet.own_all(3)
         for options in ({"adopt": False}, {"schedule": "rounds"}, {}):
-            spec = holding_job(gossip={"average_every": 3, **options})
+            spec = holding_job(epochs=16, gossip={"average_every": 3, **options})
             job = fleet.submit(spec)
             fleet.wait(job, "succeeded")
             last = groups_of(fleet, job)["averages"][-1]["step"]

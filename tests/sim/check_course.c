@@ -208,11 +208,13 @@ void check_evaluation(struct world *world, const struct run *run, int64_t versio
     }
 }
 
-/* A job ends with the evaluation of its last version. */
+/* A job with a plan of its own ends with the evaluation of its last version. */
 static void check_last_evaluation(struct world *world, size_t at, const struct job *job)
 {
     const int64_t last = job->progress.steps;
-    if (job_evaluate_steps(&job->spec, &job->data) > 0 &&
+    const bool trains =
+        job->part == JOB_WHOLE && rows_plan(&world->coordinator->rows, job->id.text);
+    if (trains && job_evaluate_steps(&job->spec, &job->data) > 0 &&
         world->check->known[at].evaluated < last) {
         check_fail(world, "%s has succeeded at step %" PRId64 " without its evaluation",
                    trace_name(world, job->id.text), last);
