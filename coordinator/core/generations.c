@@ -434,7 +434,7 @@ static void stopped_unasked(struct core *core, struct job_slot *job)
     for (size_t s = 0; s < job->plan.stage_count; s++) {
         version = job->report[s].stopped ? job->report[s].stopped_version : version;
     }
-    if (version >= 0 && version < job->total_steps) {
+    if (version >= 0 && !states_is_trained(job, version)) {
         states_set(core, job, JOB_REPLANNING, plan_reason_names[PLAN_RESTARTED],
                    "the devices stopped at step %" PRId64 " while the coordinator was away",
                    version);
