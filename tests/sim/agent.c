@@ -125,7 +125,7 @@ static void take_assignment(struct world *world, struct agent *agent, struct cal
     call->assignment = NULL;
     const int rc = assignment_check(agent->desired, &err);
     ASSERT(rc == 0);
-    check_protocol(agent);
+    check_protocol(world, agent);
     struct session_event event = {.type = SESSION_ASSIGNED, .assignment = agent->desired};
     handle(world, agent, &event);
     net_put_assignment(world, &agent->desired);

@@ -151,7 +151,7 @@ void check_kernels_put_back(struct world *world, size_t known, const struct job 
 
 /* ---- check_protocol.c ---- */
 /* The assignment has nothing that the agent's protocol does not know. */
-void check_protocol(const struct agent *agent);
+void check_protocol(const struct world *world, const struct agent *agent);
 
 /* ---- check_servers.c ---- */
 /* A plan of servers is about to be stored: it has not failed for a device without units, and what

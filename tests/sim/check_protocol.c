@@ -12,9 +12,11 @@ static bool is_plain(bool present, const struct peer *peer)
     return !present || peer->codec[0] == '\0' || strcmp(peer->codec, "none") == 0;
 }
 
-void check_protocol(const struct agent *agent)
+/* A coordinator that was restored knows the version of the agent then, until it enrols again. */
+void check_protocol(const struct world *world, const struct agent *agent)
 {
-    const struct assignment_run *run = agent->desired->has_run ? &agent->desired->run : NULL;
+    const bool known = agent->desired->has_run && world->check->backups == 0;
+    const struct assignment_run *run = known ? &agent->desired->run : NULL;
     if (run && agent->protocol == 1) {
         ASSERT(run->job_spec.pipeline == JOB_SYNC && !run->strict);
         ASSERT(is_plain(run->has_previous, &run->previous) && is_plain(run->has_next, &run->next));

@@ -59,6 +59,7 @@ struct servers_run {
     /* The compute thread. */
     struct exchange_task task;
     int64_t task_running_us, idle_since_us, step_began_us;
+    int64_t half_us; /* when half of a backward pass that ends a block is over */
 
     /* Worker. */
     struct servers_arena arena;

@@ -91,10 +91,11 @@ static void backward(struct world *world, struct run *run, const struct exchange
 static void half_back(struct world *world, void *arg, int64_t number)
 {
     struct run *run = run_find(arg, number);
-    if (!run || !run->computing || run->cancelled) {
-        return;
+    if (!run || !run->computing || run->cancelled || world->now_us < servers_of(run)->half_us) {
+        return; /* of an earlier task, before the device froze */
     }
     struct servers_run *work = servers_of(run);
+    work->half_us = INT64_MAX;
     const size_t layer = (size_t)world_draw(world, DRAW_DEVICE, 0, (int64_t)work->layers.count - 1);
     backward(world, run, &work->task, layer);
     exchange_summed(work->exchange, layer);
@@ -337,13 +338,14 @@ static void begin(struct world *world, struct run *run)
 {
     struct servers_run *work = servers_of(run);
     const struct exchange_task *task = &work->task;
+    work->half_us = INT64_MAX;
     switch (task->work) {
     case EXCHANGE_FORWARD: check_arena(world, run, task->step - 1, task->end, false); break;
     case EXCHANGE_BACKWARD:
         check_arena(world, run, task->step - 1, work->layers.count, false);
         if (task->block_ends) {
-            world_at(world, run->agent->actor, world->now_us + work->task_running_us / 2, half_back,
-                     run->agent, run->serial);
+            work->half_us = world->now_us + work->task_running_us / 2;
+            world_at(world, run->agent->actor, work->half_us, half_back, run->agent, run->serial);
         }
         break;
     case EXCHANGE_EVALUATE: check_arena(world, run, task->step, work->layers.count, true); break;
