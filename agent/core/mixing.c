@@ -50,6 +50,18 @@ static size_t find_record(const struct mixing *mixing, const struct mix_record *
     return at;
 }
 
+void mixing_stand(struct mixing *mixing, const struct mix_duty *duty)
+{
+    struct mixing_slot *slot = &mixing->slot[MIXING_AVERAGES];
+    bool stands = slot->match.kind != MIX_AVERAGE || slot->match.averages;
+    for (size_t i = 0; i < duty->order_count; i++) {
+        stands = stands || mix_xid_is(duty->order[i].xid, slot->match.xid);
+    }
+    if (!stands) {
+        end(slot, MIXING_EXPIRED);
+    }
+}
+
 void mixing_acknowledge(struct mixing *mixing, const struct mix_record *record)
 {
     const size_t at = find_record(mixing, record);
@@ -213,7 +225,7 @@ enum mixing_answer mixing_take(struct mixing *mixing, const struct mix_match *ma
         mixing->newest[place_of(match)] = match->xid;
         slot->match = *match;
         slot->state = MIXING_MATCHED;
-        slot->has_copy = false;
+        slot->has_copy = slot->spoiled = false;
         slot->fetched = 0;
     }
     return answer;
@@ -289,6 +301,9 @@ bool mixing_wants(const struct mixing *mixing, int64_t version, int64_t every)
 int64_t mixing_lacks(const struct mixing *mixing)
 {
     const struct mixing_slot *slot = &mixing->slot[MIXING_AVERAGES];
+    if (slot->match.averages && slot->spoiled) {
+        return mixing->group;
+    }
     const bool needs = slot->match.averages && slot->has_copy && slot->state != MIXING_MATCHED &&
                        slot->fetched < slot->match.peer_count;
     return needs ? slot->match.peer[slot->fetched].group : -1;
@@ -409,6 +424,13 @@ void mixing_fetched(struct mixing *mixing, enum mixing_place place, const struct
 void mixing_abandon(struct mixing *mixing, enum mixing_place place)
 {
     end(&mixing->slot[place], MIXING_EXPIRED);
+}
+
+void mixing_spoil(struct mixing *mixing)
+{
+    struct mixing_slot *slot = &mixing->slot[MIXING_AVERAGES];
+    slot->spoiled = true;
+    end(slot, MIXING_REJECTED);
 }
 
 static enum mixing_verdict verdict_of(const struct mixing_slot *slot, bool average)

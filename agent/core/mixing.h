@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "schema/mix.h"
+#include "schema/mix_duty.h"
 
 /* Own and carried; without its coordinator each group leaves at most two. */
 #define MIXING_RECORDS_MAX 96
@@ -48,6 +48,7 @@ struct mixing_slot {
     struct mix_match match;
     struct mix_member copy; /* the own one */
     bool has_copy;          /* until the next copy of this place */
+    bool spoiled;           /* that copy is not finite: nobody takes it */
     size_t fetched;         /* peers whose copy is there, in order */
 };
 
@@ -91,8 +92,11 @@ bool mixing_average_is_logged(const struct mixing *mixing);
 /* Whether all records are stored: before that, nobody may continue with the state of this group. */
 bool mixing_is_logged(const struct mixing *mixing);
 /* Return the group whose copy this one needs, or could not get, for the newest average, which it is
- * to compute; -1: none. */
+ * to compute: itself, if its own is spoiled; -1: none. */
 int64_t mixing_lacks(const struct mixing *mixing);
+/* An average for which the group gives its copy expires if the duty has no order for it: nobody
+ * computes it any more. */
+void mixing_stand(struct mixing *mixing, const struct mix_duty *duty);
 /* After the step `version` the group goes on without a mix. */
 void mixing_pass(struct mixing *mixing, int64_t version);
 /* Return the step after which a match is due: `every` after the last mix, or after it passed. */
@@ -103,10 +107,9 @@ enum mixing_pace {
     MIXING_SLOWS,   /* it makes one in MIXING_SLOW_MS, for MIXING_SLOW_FOR_MS */
     MIXING_HOLDS,   /* it makes none, unless it passed (schedule rounds) */
 };
-/* As in struct mix_duty. */
-static inline enum mixing_pace mixing_pace_of(bool holds, bool slows)
+static inline enum mixing_pace mixing_pace_of(const struct mix_duty *duty)
 {
-    return holds ? MIXING_HOLDS : slows ? MIXING_SLOWS : MIXING_GOES_ON;
+    return duty->holds ? MIXING_HOLDS : duty->slows ? MIXING_SLOWS : MIXING_GOES_ON;
 }
 /* The group has made the step `version`. */
 void mixing_reach(struct mixing *mixing, int64_t version, int64_t every, int64_t now_ms);
@@ -162,6 +165,8 @@ void mixing_fetched(struct mixing *mixing, enum mixing_place place, const struct
 
 /* A copy that it needs cannot come any more: the match expires. */
 void mixing_abandon(struct mixing *mixing, enum mixing_place place);
+/* Its own copy for the average that it computes is not finite: rejected. */
+void mixing_spoil(struct mixing *mixing);
 
 enum mixing_verdict {
     MIXING_SERVE, /* what is asked for, of *place, with all records */

@@ -369,9 +369,10 @@ void mixer_take(struct mixer *mixer, const struct mix_duty *duty)
     (void)pthread_mutex_lock(&mixer->lock);
     if (duty->group == mixer->mixing.group && duty->generation == mixer->mixing.generation) {
         mixer->every = duty->every;
-        mixer->pace = mixing_pace_of(duty->holds, duty->slows);
+        mixer->pace = mixing_pace_of(duty);
         mixer->probes = duty->probes;
         mixing_pass(&mixer->mixing, duty->passed);
+        mixing_stand(&mixer->mixing, duty);
         for (size_t i = 0; i < duty->order_count; i++) {
             see_order(mixer, &duty->order[i]);
         }

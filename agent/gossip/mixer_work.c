@@ -249,7 +249,7 @@ static bool begin(struct mixer *mixer)
         return true;
     }
     if (mix_xid_is(mixer->mixing.slot[MIXING_AVERAGES].match.xid, xid)) {
-        mixing_abandon(&mixer->mixing, MIXING_AVERAGES);
+        mixing_spoil(&mixer->mixing);
         log_warn("mix_rejected", "group=%" PRId64 " error=\"its own copy is not finite\"",
                  mixer->mixing.group);
     }

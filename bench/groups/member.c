@@ -42,6 +42,7 @@ void member_follow(struct member *member, int64_t now_ms)
         member->step_at_ms = now_ms + member->step_ms;
     }
     mixing_pass(&member->mixing, run->mix.passed);
+    mixing_stand(&member->mixing, &run->mix);
     for (size_t i = 0; i < run->mix.order_count; i++) {
         take_order(member, &run->mix.order[i], now_ms);
     }
@@ -93,7 +94,7 @@ static void mix(struct member *member)
 void member_train(struct member *all, size_t count, struct member *member, int64_t now_ms)
 {
     const struct mix_duty *duty = &member->assignment->run.mix;
-    const enum mixing_pace pace = mixing_pace_of(duty->holds, duty->slows);
+    const enum mixing_pace pace = mixing_pace_of(duty);
     mixing_reach(&member->mixing, member->step, duty->every, now_ms);
     const bool holds = member->step >= mixing_holds_at(&member->mixing, duty->every, pace, now_ms);
     mixing_tick(&member->mixing, now_ms);

@@ -231,12 +231,13 @@ static bool lost_member(const struct gossip *gossip)
 }
 
 /* The averager has given up, or takes too long. The copy that it could not get may be the cause, or
- * the averager itself: that will show when others try. */
+ * the averager itself: that will show when others try. Its own copy it knows to be bad. */
 static void blame(struct gossip *gossip)
 {
     const size_t lacks = gossip->lacks;
-    if (lacks < gossip->count && lacks != gossip->averager && gossip->in_average[lacks]) {
-        gossip->group[lacks].lacked++;
+    if (lacks < gossip->count && gossip->in_average[lacks]) {
+        struct gossip_group *group = &gossip->group[lacks];
+        group->lacked = lacks == gossip->averager ? GOSSIP_LACKED_MAX : group->lacked + 1;
     }
 }
 

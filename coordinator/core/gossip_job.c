@@ -91,6 +91,20 @@ static void count_order(struct core *core, const struct gossip_order *order)
     }
 }
 
+/* Copies were given for an average that nobody computes any more. While a group has such an order
+ * it mixes with nobody, as the average is to be adopted. */
+static void take_back_orders(struct core *core, struct parent_slot *parent)
+{
+    for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
+        struct mix_match *order = &parent->mixes.group[g].order[1];
+        if (parent->mixes.gossip.phase == GOSSIP_MIXES && order->xid.counter > 0 &&
+            order->kind == MIX_AVERAGE && !order->averages && order->alpha > 0) {
+            order->xid.counter = 0;
+            gossip_touch(core, parent, g);
+        }
+    }
+}
+
 /* While the disk is full, no record could be stored: no match is made. */
 static void match(struct core *core, struct parent_slot *parent)
 {
@@ -110,6 +124,7 @@ static void match(struct core *core, struct parent_slot *parent)
         parent->mixes.group[order.group].told = gossip_steps(gossip, order.group);
         gossip_touch(core, parent, order.group);
     }
+    take_back_orders(core, parent);
     assign_steps(core, parent);
 }
 

@@ -78,8 +78,8 @@ static void find_sum(struct world *world, struct run *run)
     struct mixer *mixer = mixer_of(run);
     const struct mixing_slot *slot = &mixer->mixing.slot[MIXING_AVERAGES];
     const struct mix_match *match = &slot->match;
-    if (slot->state == MIXING_COPIED && match->averages && gossip_spoils(world, run->agent)) {
-        mixing_abandon(&mixer->mixing, MIXING_AVERAGES);
+    if (is_open(slot) && slot->has_copy && match->averages && gossip_spoils(world, run->agent)) {
+        mixing_spoil(&mixer->mixing);
         return;
     }
     if (slot->state != MIXING_FETCHED || !match->averages ||
@@ -123,15 +123,11 @@ static bool has_tests(const struct mixer *mixer)
                       (slot->state == MIXING_EXPIRED || slot->state == MIXING_REJECTED));
 }
 
-static bool wants(const struct mixer *mixer, const struct run *run)
-{
-    return mixing_wants(&mixer->mixing, run->step, mixer->every);
-}
-
 static enum mixing_urgency find_news(struct mixer *mixer, const struct run *run)
 {
     struct mixer_news news = {.has_tests = has_tests(mixer), .average = mixer->upload.state};
-    mixing_find_news(&mixer->mixing, wants(mixer, run), &news.matches);
+    const bool wants = mixing_wants(&mixer->mixing, run->step, mixer->every);
+    mixing_find_news(&mixer->mixing, wants, &news.matches);
     const bool awaited =
         mixer->told.average != news.average || mixer->told.has_tests != news.has_tests;
     const enum mixing_urgency urgency =
@@ -279,9 +275,10 @@ void mixer_take(struct world *world, struct run *run, const struct mix_duty *dut
         return;
     }
     mixer->every = duty->every;
-    mixer->pace = mixing_pace_of(duty->holds, duty->slows);
+    mixer->pace = mixing_pace_of(duty);
     mixer->probes = duty->probes;
     mixing_pass(&mixer->mixing, duty->passed);
+    mixing_stand(&mixer->mixing, duty);
     check_round_duty(world, run, &mixer->seen, duty);
     for (size_t i = 0; i < duty->order_count; i++) {
         const struct mix_order *order = &duty->order[i];
@@ -333,7 +330,7 @@ void mixer_report(struct mixer *mixer, const struct run *run, struct heartbeat *
     *report =
         (struct mix_report){.group = mixing->group,
                             .generation = mixing->generation,
-                            .wants = wants(mixer, run),
+                            .wants = mixing_wants(&mixer->mixing, run->step, mixer->every),
                             .mixes = mixing->mixes,
                             .pair = status_of(mixer, MIXING_PAIRS),
                             .average = status_of(mixer, MIXING_AVERAGES),

@@ -306,6 +306,44 @@ static void a_group_that_gave_its_copy_computes_the_average(void **state)
     assert_int_equal(mixing.record_count, 3); /* two averages, one of which it adopted */
 }
 
+static void a_group_whose_own_copy_is_spoiled_says_so(void **state)
+{
+    (void)state;
+    take(average(2, 1));
+    copy_at(MIXING_AVERAGES, 13);
+    assert_int_equal(mixing_lacks(&mixing), 1);
+    mixing_spoil(&mixing);
+    assert_int_equal(mixing.slot[MIXING_AVERAGES].state, MIXING_REJECTED);
+    assert_int_equal(mixing_lacks(&mixing), 0);
+    take(average(3, 1)); /* its next copy may be good */
+    copy_at(MIXING_AVERAGES, 14);
+    assert_int_equal(mixing_lacks(&mixing), 1);
+}
+
+static void a_copy_for_an_average_that_nobody_computes_expires(void **state)
+{
+    (void)state;
+    static struct mix_duty duty;
+    struct mix_match given = average(2, 1);
+    given.averages = false;
+    given.peer_count = 0;
+    take(given);
+    copy_at(MIXING_AVERAGES, 13);
+    duty = (struct mix_duty){.order_count = 1};
+    duty.order[0].xid = given.xid;
+    mixing_stand(&mixing, &duty);
+    assert_int_equal(mixing.slot[MIXING_AVERAGES].state, MIXING_COPIED);
+    assert_false(mixing_wants(&mixing, 100, 1));
+    duty.order_count = 0;
+    mixing_stand(&mixing, &duty);
+    assert_int_equal(mixing.slot[MIXING_AVERAGES].state, MIXING_EXPIRED);
+    assert_true(mixing_wants(&mixing, 100, 1)); /* it does not wait for the deadline */
+    take(average(3, 1));
+    copy_at(MIXING_AVERAGES, 14);
+    mixing_stand(&mixing, &duty); /* it computes this one itself */
+    assert_int_equal(mixing.slot[MIXING_AVERAGES].state, MIXING_COPIED);
+}
+
 static void an_average_that_is_not_adopted_leaves_pairs_open(void **state)
 {
     (void)state;
@@ -403,78 +441,11 @@ static void no_match_is_taken_without_room_for_its_records(void **state)
     assert_int_equal(mixing.slot[MIXING_PAIRS].state, MIXING_FETCHED);
 }
 
-static void a_group_that_passes_goes_on_from_there(void **state)
-{
-    (void)state;
-    mixing_init(&mixing, 0, 1, 100); /* resumed there */
-    assert_int_equal(mixing_due_at(&mixing, 10), 110);
-    assert_true(mixing_wants(&mixing, 110, 10));
-    mixing_pass(&mixing, 110);
-    assert_int_equal(mixing_due_at(&mixing, 10), 120);
-    assert_false(mixing_wants(&mixing, 110, 10));
-    mixing_pass(&mixing, 90); /* an order that is repeated late */
-    assert_int_equal(mixing_due_at(&mixing, 10), 120);
-    mixing.applied_step = 115; /* a mix after it counts */
-    assert_int_equal(mixing_due_at(&mixing, 10), 125);
-}
-
-static void a_group_of_rounds_holds_until_it_has_mixed_or_passed(void **state)
-{
-    (void)state;
-    mixing_init(&mixing, 0, 3, 100);
-    assert_true(mixing_holds_at(&mixing, 10, MIXING_GOES_ON, 0) == MIXING_NEVER);
-    assert_int_equal(mixing_holds_at(&mixing, 10, MIXING_HOLDS, 0), 110);
-    mixing_pass(&mixing, 110);
-    assert_int_equal(mixing_holds_at(&mixing, 10, MIXING_HOLDS, 0), 120);
-    take(pair(1));
-    copy_at(MIXING_PAIRS, 120);
-    fetch(MIXING_PAIRS, peer_copy, true);
-    assert_int_equal(mixing_holds_at(&mixing, 10, MIXING_HOLDS, 0), 120); /* not yet */
-    mixing_applied(&mixing, MIXING_PAIRS, 120);
-    assert_int_equal(mixing_holds_at(&mixing, 10, MIXING_HOLDS, 0), 130);
-}
-
-static int64_t slows_at(int64_t now_ms)
-{
-    return mixing_holds_at(&mixing, 10, MIXING_SLOWS, now_ms);
-}
-
-static void a_group_slows_down_until_it_has_mixed_but_not_for_ever(void **state)
-{
-    (void)state;
-    mixing_init(&mixing, 0, 3, 100);
-    assert_int_equal(slows_at(5000), 110); /* it has not come that far */
-    assert_true(mixing_slows_until_ms(&mixing, 10, 5000) == MIXING_NEVER);
-    mixing_reach(&mixing, 109, 10, 5000);
-    assert_false(mixing_is_reached(&mixing, 10));
-    mixing_reach(&mixing, 110, 10, 6000);
-    assert_true(mixing_is_reached(&mixing, 10));
-    mixing_reach(&mixing, 111, 10, 6250); /* the first time counts */
-    assert_int_equal(slows_at(6000), 110);
-    assert_int_equal(mixing_slows_until_ms(&mixing, 10, 6000), 6000 + MIXING_SLOW_MS);
-    assert_int_equal(slows_at(6000 + MIXING_SLOW_MS - 1), 110);
-    assert_int_equal(slows_at(6000 + MIXING_SLOW_MS), 111);
-    assert_int_equal(mixing_slows_until_ms(&mixing, 10, 6000 + MIXING_SLOW_MS),
-                     6000 + 2 * MIXING_SLOW_MS);
-    assert_int_equal(slows_at(6000 + MIXING_SLOW_FOR_MS - 1),
-                     110 + MIXING_SLOW_FOR_MS / MIXING_SLOW_MS - 1);
-    assert_true(slows_at(6000 + MIXING_SLOW_FOR_MS) == MIXING_NEVER);
-    assert_true(mixing_slows_until_ms(&mixing, 10, 6000 + MIXING_SLOW_FOR_MS) == MIXING_NEVER);
-    take(pair(1));
-    copy_at(MIXING_PAIRS, 112);
-    fetch(MIXING_PAIRS, peer_copy, true);
-    mixing_applied(&mixing, MIXING_PAIRS, 113); /* the next steps are as quick as the first */
-    assert_false(mixing_is_reached(&mixing, 10));
-    assert_int_equal(slows_at(9000), 123);
-    mixing_reach(&mixing, 123, 10, 9100);
-    assert_int_equal(slows_at(9100 + MIXING_SLOW_MS), 124);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_group_slows_down_until_it_has_mixed_but_not_for_ever, setup),
-        cmocka_unit_test_setup(a_group_of_rounds_holds_until_it_has_mixed_or_passed, setup),
+        cmocka_unit_test_setup(a_group_whose_own_copy_is_spoiled_says_so, setup),
+        cmocka_unit_test_setup(a_copy_for_an_average_that_nobody_computes_expires, setup),
         cmocka_unit_test_setup(a_pair_mixes_at_step_boundaries, setup),
         cmocka_unit_test_setup(a_match_is_taken_once, setup),
         cmocka_unit_test_setup(nothing_of_another_incarnation_is_mixed, setup),
@@ -490,7 +461,6 @@ int main(void)
         cmocka_unit_test_setup(an_average_is_fetched_for_an_evaluation_without_a_move, setup),
         cmocka_unit_test_setup(a_group_wants_a_match_after_its_steps, setup),
         cmocka_unit_test_setup(no_match_is_taken_without_room_for_its_records, setup),
-        cmocka_unit_test(a_group_that_passes_goes_on_from_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -264,9 +264,10 @@ static void a_group_whose_own_copy_is_not_finite_computes_no_average(void **stat
     group->state.parameter[3] = INFINITY;
     order_sum(0, 2, NULL);
     group_boundary(group, 5);
-    group_wait(group, MIXING_AVERAGES, MIX_EXPIRED);
+    group_wait(group, MIXING_AVERAGES, MIX_REJECTED);
     struct heartbeat *report = group_report(group);
     assert_int_equal(report->mix.record_count, 0);
+    assert_true(report->mix.has_lacks && report->mix.lacks == 0);
     free(report);
     groups_close(&groups);
 }

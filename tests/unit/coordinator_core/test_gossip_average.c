@@ -317,6 +317,20 @@ static void give_up(struct gossip *gossip, size_t lacks, int64_t now_ms)
     gossip_tick(gossip, 1, now_ms);
 }
 
+/* Three groups, of which the first is to compute and finds its own copy bad. */
+static void averages_do_without_a_copy_that_its_own_group_finds_bad(void **state)
+{
+    (void)state;
+    static struct gossip gossip;
+    init_two(&gossip);
+    gossip_enter(&gossip, 2, 1, SAMPLES, 300, false, 0);
+    expect_averager(&gossip, 0);
+    give_up(&gossip, 0, 20);
+    expect_average(&gossip, 1, true, 2);
+    assert_false(gossip.in_average[0]);
+    assert_int_equal(gossip.group[1].lacked, 0); /* whose copy it would have fetched first */
+}
+
 static void averages_do_without_a_copy_that_two_groups_could_not_get(void **state)
 {
     (void)state;
@@ -470,6 +484,7 @@ int main(void)
         cmocka_unit_test(the_last_average_waits_for_groups_that_are_there_as_long_as_a_stop),
         cmocka_unit_test(the_last_average_of_one_of_two_groups_waits_once),
         cmocka_unit_test(a_group_that_is_lost_at_the_end_leaves_no_other_one_out),
+        cmocka_unit_test(averages_do_without_a_copy_that_its_own_group_finds_bad),
         cmocka_unit_test(averages_do_without_a_copy_that_two_groups_could_not_get),
         cmocka_unit_test(a_copy_that_nobody_can_get_does_not_hold_up_the_last_average),
         cmocka_unit_test(an_adopted_average_counts_as_a_mix),
