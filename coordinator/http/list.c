@@ -230,7 +230,8 @@ bool list_wants(const struct list *list, int state, const char *name, const stru
 
 static void note_key(struct list *list, const char *key)
 {
-    snprintf(list->last, sizeof(list->last), "%s", key);
+    ASSERT(strlen(key) < sizeof(list->last)); /* a part of it would begin the next page too early */
+    memcpy(list->last, key, strlen(key) + 1);
 }
 
 /* Whether another item fits; notes that there is more where not. */

@@ -25,6 +25,8 @@ struct list_form {
     bool local;                  /* ?local=, which chooses the list (local_datasets.c) */
 };
 
+#define LIST_KEY_SIZE 128 /* above every key: the longest name the record of a mix */
+
 /* A list under construction. */
 struct list {
     const struct list_form *form;
@@ -42,7 +44,7 @@ struct list {
     struct buf body;
     struct err err;
     size_t count;
-    char last[NAME_SIZE + 1]; /* key of the last object that was looked at */
+    char last[LIST_KEY_SIZE]; /* key of the last object that was looked at */
     bool more;
     bool failed;
 };

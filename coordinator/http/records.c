@@ -58,6 +58,8 @@ void serve_checkpoints(void *context, struct http_exchange *exchange)
     list_children(context, exchange, STATE_CHECKPOINTS, &form, list_stored);
 }
 
+_Static_assert(MIX_ROW_ID_SIZE <= LIST_KEY_SIZE, "a record of a mix is a cursor");
+
 void serve_job_mixes(void *context, struct http_exchange *exchange)
 {
     static const struct list_form form = {.key = &mix_id_form};

@@ -43,7 +43,7 @@ def log_of(fleet, job):
     """The pages of the log."""
     pages, cursor = [], ""
     while True:
-        pages.append(fleet.get(f"/v1/jobs/{job['id']}/mixes?limit=500{cursor}"))
+        pages.append(fleet.get(f"/v1/jobs/{job['id']}/mixes?limit=100{cursor}"))
         if not pages[-1]["next_cursor"]:
             return pages
         cursor = f"&cursor={pages[-1]['next_cursor']}"

@@ -8,9 +8,12 @@
 #include "tests/support/test.h"
 #include "tests/unit/coordinator_http/desk.h"
 
+/* As long as the record of a mix. */
+#define MIDDLE_KEY                                                                                 \
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define LONG_KEY                                                                                   \
-    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" \
-    "aaaaaaaa"
+    MIDDLE_KEY                                                                                     \
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 static bool is_lower_case(const char *text)
 {
@@ -73,7 +76,25 @@ static void serve_plain(void *context, struct http_exchange *exchange)
     serve(exchange, &plain, 0);
 }
 
+static void serve_middle(void *context, struct http_exchange *exchange)
+{
+    static const char *const keys[] = {MIDDLE_KEY "b", MIDDLE_KEY "c", MIDDLE_KEY "d"};
+    static const struct list_form form = {.key = &key};
+    struct list list;
+    (void)context;
+    if (list_begin(exchange, &form, &list)) {
+        bool room = true;
+        for (size_t i = 0; room && i < sizeof(keys) / sizeof(keys[0]); i++) {
+            char text[8];
+            const int length = snprintf(text, sizeof(text), "%zu", i);
+            room = !list_reaches(&list, keys[i]) || list_text(&list, keys[i], text, (size_t)length);
+        }
+        list_end(exchange, &list);
+    }
+}
+
 static const struct http_route routes[] = {
+    {.method = "GET", .pattern = "/middle", .handle = serve_middle},
     {.method = "GET", .pattern = "/whole", .handle = serve_whole},
     {.method = "GET", .pattern = "/plain", .handle = serve_plain},
 };
@@ -117,6 +138,14 @@ static void pages_have_a_cursor_to_the_next(void **state)
     assert_answer(state, "/whole?cursor=zzz", "{\"items\":[],\"next_cursor\":null");
     assert_answer(state, "/plain?order=asc",
                   "{\"items\":[\"a\",\"b\",\"c\",\"d\",\"e\"],\"next_cursor\":null}");
+}
+
+/* A part of it would be a cursor before it: the next page would begin with it again. */
+static void a_long_key_is_a_whole_cursor(void **state)
+{
+    assert_answer(state, "/middle?limit=1", "{\"items\":[0],\"next_cursor\":\"" MIDDLE_KEY "b\"}");
+    assert_answer(state, "/middle?limit=1&cursor=" MIDDLE_KEY "b",
+                  "{\"items\":[1],\"next_cursor\":\"" MIDDLE_KEY "c\"}");
 }
 
 static void a_falling_order_has_the_last_key_first(void **state)
@@ -192,6 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(pages_have_a_cursor_to_the_next),
+        TEST(a_long_key_is_a_whole_cursor),
         TEST(a_falling_order_has_the_last_key_first),
         TEST(filters_keep_what_matches_all_of_them),
         TEST(wrong_queries_are_rejected_with_the_remedy),
