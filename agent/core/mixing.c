@@ -154,6 +154,10 @@ static void set_copy(struct mix_member *peer, const struct mix_member *copy)
 /* Its own copy is there, in an average among others. */
 static void skip_own(struct mixing *mixing, struct mixing_slot *slot)
 {
+    if (slot->match.averages && slot->spoiled) {
+        slot->state = MIXING_REJECTED;
+        return;
+    }
     while (slot->fetched < peers_of(&slot->match) &&
            is_own(mixing, &slot->match.peer[slot->fetched])) {
         set_copy(&slot->match.peer[slot->fetched++], &slot->copy);
@@ -361,7 +365,7 @@ enum mixing_work mixing_next(const struct mixing *mixing, enum mixing_place *pla
     return work;
 }
 
-void mixing_copied(struct mixing *mixing, enum mixing_place place, int64_t version)
+void mixing_copied(struct mixing *mixing, enum mixing_place place, int64_t version, bool finite)
 {
     struct mixing_slot *slot = &mixing->slot[place];
     ASSERT(slot->state == MIXING_MATCHED);
@@ -370,6 +374,7 @@ void mixing_copied(struct mixing *mixing, enum mixing_place place, int64_t versi
                                      .version = version,
                                      .mixes = mixing->mixes};
     slot->has_copy = true;
+    slot->spoiled = !finite;
     skip_own(mixing, slot);
     const bool gives = slot->match.kind == MIX_AVERAGE && !slot->match.averages;
     if (gives && !mix_match_moves(&slot->match)) {
@@ -424,13 +429,6 @@ void mixing_fetched(struct mixing *mixing, enum mixing_place place, const struct
 void mixing_abandon(struct mixing *mixing, enum mixing_place place)
 {
     end(&mixing->slot[place], MIXING_EXPIRED);
-}
-
-void mixing_spoil(struct mixing *mixing)
-{
-    struct mixing_slot *slot = &mixing->slot[MIXING_AVERAGES];
-    slot->spoiled = true;
-    end(slot, MIXING_REJECTED);
 }
 
 static enum mixing_verdict verdict_of(const struct mixing_slot *slot, bool average)

@@ -148,8 +148,9 @@ enum mixing_work { MIXING_GO_ON, MIXING_COPY, MIXING_APPLY };
 enum mixing_work mixing_due(const struct mixing *mixing, enum mixing_place place);
 /* What is due at this step boundary, and of which place; repeat it until there is nothing. */
 enum mixing_work mixing_next(const struct mixing *mixing, enum mixing_place *place);
-/* The state of that version was copied. */
-void mixing_copied(struct mixing *mixing, enum mixing_place place, int64_t version);
+/* The state of that version was copied. An average of a copy that is not finite is computed by
+ * nobody: the match is rejected if the group itself was to do so. */
+void mixing_copied(struct mixing *mixing, enum mixing_place place, int64_t version, bool finite);
 /* The fetched copies were applied after the step `version`. */
 void mixing_applied(struct mixing *mixing, enum mixing_place place, int64_t version);
 
@@ -165,8 +166,6 @@ void mixing_fetched(struct mixing *mixing, enum mixing_place place, const struct
 
 /* A copy that it needs cannot come any more: the match expires. */
 void mixing_abandon(struct mixing *mixing, enum mixing_place place);
-/* Its own copy for the average that it computes is not finite: rejected. */
-void mixing_spoil(struct mixing *mixing);
 
 enum mixing_verdict {
     MIXING_SERVE, /* what is asked for, of *place, with all records */

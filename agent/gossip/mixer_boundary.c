@@ -1,8 +1,10 @@
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "agent/gossip/mixer_parts.h"
 #include "base/clock.h"
+#include "base/log.h"
 
 bool mixer_is_due(struct mixer *mixer, int64_t version)
 {
@@ -106,10 +108,15 @@ static void copy(struct mixer *mixer, enum mixing_place place, int64_t version)
     const double began = clock_now_seconds();
     (void)pthread_mutex_unlock(&mixer->lock);
     save(mixer, slab->data);
+    const bool finite = place == MIXING_PAIRS || mix_is_finite(mixer->floats, slab->data);
     (void)pthread_mutex_lock(&mixer->lock);
     if (mixing_due(&mixer->mixing, place) == MIXING_COPY) { /* it has not expired meanwhile */
         slab->deadline_ms = mixer->mixing.slot[place].match.deadline_ms;
-        mixing_copied(&mixer->mixing, place, version);
+        mixing_copied(&mixer->mixing, place, version, finite);
+        if (!finite) {
+            log_warn("mix_rejected", "group=%" PRId64 " error=\"its own copy is not finite\"",
+                     mixer->mixing.group);
+        }
         mixer->seconds[place] += clock_now_seconds() - began;
         if (place == MIXING_AVERAGES && mixer->probes) {
             mixer->to_probe = mixer->mixing.slot[place].match.xid;

@@ -226,36 +226,6 @@ static void begin_sum(struct mixer *mixer)
     sum->sum.weight = weighted ? sum->weight : NULL;
 }
 
-/* Under the lock, which is released meanwhile: no other group would take the own copy either. */
-static bool has_good_copy(struct mixer *mixer)
-{
-    struct mixer_slab *own = mixer_copy(mixer, MIXING_AVERAGES);
-    own->readers++;
-    mixer->sum.adds = true;
-    (void)pthread_mutex_unlock(&mixer->lock);
-    const bool good = mix_is_finite(mixer->floats, own->data);
-    (void)pthread_mutex_lock(&mixer->lock);
-    own->readers--;
-    end_add(mixer);
-    return good;
-}
-
-/* Under the lock, which is released meanwhile. false: the match is over. */
-static bool begin(struct mixer *mixer)
-{
-    const struct mix_xid xid = mixer->mixing.slot[MIXING_AVERAGES].match.xid;
-    begin_sum(mixer);
-    if (has_good_copy(mixer)) {
-        return true;
-    }
-    if (mix_xid_is(mixer->mixing.slot[MIXING_AVERAGES].match.xid, xid)) {
-        mixing_spoil(&mixer->mixing);
-        log_warn("mix_rejected", "group=%" PRId64 " error=\"its own copy is not finite\"",
-                 mixer->mixing.group);
-    }
-    return false;
-}
-
 /* Under the lock, which is released meanwhile. */
 static void add_own(struct mixer *mixer)
 {
@@ -286,7 +256,11 @@ static bool sum_up(struct mixer_worker *worker, bool *blocked)
     if (!mix_xid_is(sum->xid, slot->match.xid)) {
         /* Only the thread that sends averages begins a sum: both use the scratch. */
         *blocked = !worker->fetches && !is_free(mixer);
-        return !worker->fetches && !*blocked && begin(mixer);
+        if (worker->fetches || *blocked) {
+            return false;
+        }
+        begin_sum(mixer);
+        return true;
     }
     if (!sum->adds && sum->sum.added < sum->sum.groups && peer[sum->sum.added].group == own) {
         add_own(mixer);

@@ -81,7 +81,7 @@ static void mix(struct member *member)
     enum mixing_place place;
     for (enum mixing_work work; (work = mixing_next(&member->mixing, &place)) != MIXING_GO_ON;) {
         if (work == MIXING_COPY) {
-            mixing_copied(&member->mixing, place, member->step);
+            mixing_copied(&member->mixing, place, member->step, true);
         } else {
             const struct mix_match *match = &member->mixing.slot[place].match;
             member->uploads = member->uploads || match->averages;

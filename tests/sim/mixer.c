@@ -78,10 +78,6 @@ static void find_sum(struct world *world, struct run *run)
     struct mixer *mixer = mixer_of(run);
     const struct mixing_slot *slot = &mixer->mixing.slot[MIXING_AVERAGES];
     const struct mix_match *match = &slot->match;
-    if (is_open(slot) && slot->has_copy && match->averages && gossip_spoils(world, run->agent)) {
-        mixing_spoil(&mixer->mixing);
-        return;
-    }
     if (slot->state != MIXING_FETCHED || !match->averages ||
         mix_xid_is(match->xid, mixer->averaged)) {
         return;
@@ -388,11 +384,16 @@ static void probe(struct mixer *mixer)
     mixer->to_probe = (struct mix_xid){0};
 }
 
+/* A copy for an average of itself alone is good: else the job could not end, as a job of weights
+ * that are not finite fails by its loss. */
 static void copy(struct world *world, struct run *run, enum mixing_place place)
 {
     struct mixer *mixer = mixer_of(run);
+    const struct mix_match *match = &mixer->mixing.slot[place].match;
+    const bool alone = match->averages && match->peer_count == 1;
     memcpy(mixer->own[place].unit, run->stage.state, sizeof(mixer->own[place].unit));
-    mixing_copied(&mixer->mixing, place, run->step);
+    mixing_copied(&mixer->mixing, place, run->step,
+                  place == MIXING_PAIRS || alone || !gossip_spoils(world, run->agent));
     if (place == MIXING_AVERAGES && mixer->probes) {
         mixer->to_probe = mixer->mixing.slot[place].match.xid;
         mixer->probed = (struct mix_xid){0};

@@ -216,7 +216,7 @@ static void boundary(struct mixing_world *world, size_t g)
         struct mixing_buffers *buffer = &group->buffer[place];
         check_match(&group->mixing, place);
         if (work == MIXING_COPY) {
-            mixing_copied(&group->mixing, place, group->version);
+            mixing_copied(&group->mixing, place, group->version, true);
             *buffer = (struct mixing_buffers){.own = group->state};
         } else {
             const struct mix_match *match = &group->mixing.slot[place].match;

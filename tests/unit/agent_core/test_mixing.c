@@ -47,7 +47,7 @@ static void expect(enum mixing_work work, enum mixing_place place)
 static void copy_at(enum mixing_place place, int64_t version)
 {
     expect(MIXING_COPY, place);
-    mixing_copied(&mixing, place, version);
+    mixing_copied(&mixing, place, version, true);
 }
 
 static void fetch(enum mixing_place place, struct mix_member copy, bool finite)
@@ -309,14 +309,23 @@ static void a_group_that_gave_its_copy_computes_the_average(void **state)
 static void a_group_whose_own_copy_is_spoiled_says_so(void **state)
 {
     (void)state;
-    take(average(2, 1));
-    copy_at(MIXING_AVERAGES, 13);
-    assert_int_equal(mixing_lacks(&mixing), 1);
-    mixing_spoil(&mixing);
+    struct mix_match alone = average(2, 1);
+    alone.peer_count = 1;
+    take(alone);
+    mixing_copied(&mixing, MIXING_AVERAGES, 13, false);
     assert_int_equal(mixing.slot[MIXING_AVERAGES].state, MIXING_REJECTED);
     assert_int_equal(mixing_lacks(&mixing), 0);
-    take(average(3, 1)); /* its next copy may be good */
-    copy_at(MIXING_AVERAGES, 14);
+    assert_int_equal(mixing.record_count, 0); /* there is no average */
+    struct mix_match computes = average(3, 1), given = computes;
+    given.averages = false;
+    given.peer_count = 0;
+    take(given);
+    mixing_copied(&mixing, MIXING_AVERAGES, 14, false);
+    assert_int_equal(mixing.slot[MIXING_AVERAGES].state, MIXING_COPIED); /* others reject it */
+    take(computes);
+    assert_int_equal(mixing.slot[MIXING_AVERAGES].state, MIXING_REJECTED);
+    take(average(4, 1)); /* its next copy may be good */
+    copy_at(MIXING_AVERAGES, 15);
     assert_int_equal(mixing_lacks(&mixing), 1);
 }
 

@@ -17,7 +17,7 @@ static void meet(int64_t version)
                                     .deadline_ms = 100000};
     const struct mix_member copy = {.group = 1, .generation = 5, .version = 7};
     assert_int_equal(mixing_take(&mixing, &match), MIXING_TAKEN);
-    mixing_copied(&mixing, MIXING_PAIRS, version);
+    mixing_copied(&mixing, MIXING_PAIRS, version, true);
     mixing_fetched(&mixing, MIXING_PAIRS, &copy, true, NULL, 0);
 }
 

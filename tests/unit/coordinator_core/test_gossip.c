@@ -81,7 +81,7 @@ static void boundary(struct group *group)
         const struct mix_match *match = &group->mixing.slot[place].match;
         if (work == MIXING_COPY) {
             group->own[place] = group->x;
-            mixing_copied(&group->mixing, place, group->version);
+            mixing_copied(&group->mixing, place, group->version, true);
             continue;
         }
         double given = group->peer[place][0];
