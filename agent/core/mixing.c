@@ -50,18 +50,6 @@ static size_t find_record(const struct mixing *mixing, const struct mix_record *
     return at;
 }
 
-void mixing_stand(struct mixing *mixing, const struct mix_duty *duty)
-{
-    struct mixing_slot *slot = &mixing->slot[MIXING_AVERAGES];
-    bool stands = slot->match.kind != MIX_AVERAGE || slot->match.averages;
-    for (size_t i = 0; i < duty->order_count; i++) {
-        stands = stands || mix_xid_is(duty->order[i].xid, slot->match.xid);
-    }
-    if (!stands) {
-        end(slot, MIXING_EXPIRED);
-    }
-}
-
 void mixing_acknowledge(struct mixing *mixing, const struct mix_record *record)
 {
     const size_t at = find_record(mixing, record);
@@ -241,6 +229,18 @@ void mixing_tick(struct mixing *mixing, int64_t now_ms)
         if (now_ms >= mixing->slot[p].match.deadline_ms) {
             end(&mixing->slot[p], MIXING_EXPIRED);
         }
+    }
+}
+
+void mixing_stand(struct mixing *mixing, const struct mix_duty *duty)
+{
+    struct mixing_slot *slot = &mixing->slot[MIXING_AVERAGES];
+    bool stands = slot->match.kind != MIX_AVERAGE || slot->match.averages;
+    for (size_t i = 0; i < duty->order_count; i++) {
+        stands = stands || mix_xid_is(duty->order[i].xid, slot->match.xid);
+    }
+    if (!stands) {
+        end(slot, MIXING_EXPIRED);
     }
 }
 

@@ -33,14 +33,10 @@ static int fastest_way(const struct gossip_preview *preview)
 }
 
 static void fill_group(const struct core *core, const struct gossip_asked *asked,
-                       const struct recruit *recruit, struct preview_mixer *out, double period)
+                       const struct recruit *recruit, struct preview_mixer *out)
 {
-    const struct job_spec *spec = asked->spec;
     previews_name_device(core, asked->question, &recruit->device, &out->device, out->name);
     out->samples_per_second = recruit->speed;
-    out->every = spec->gossip.level
-                     ? levels_every(recruit->speed, period, out->samples, spec->batch, &out->slows)
-                     : levels_pass(out->samples, spec->batch);
 }
 
 /* Between two averages: a copy each way with each mix, and a copy for the average, which all fetch
@@ -72,13 +68,13 @@ static void fill_traffic(const struct job_spec *spec, const struct prospect *pro
     }
 }
 
-/* Return the samples per second of a levelled group that slows down, or holds, after its steps. */
-static double levelled_speed(const struct job_spec *spec, const struct recruit *recruit,
-                             double period, int64_t samples)
+/* Write the steps of a levelled group between two mixes. Return its samples per second: it slows
+ * down, or holds, after them. */
+static double fill_steps(const struct job_spec *spec, double speed, double period,
+                         struct preview_mixer *out)
 {
-    bool slows;
-    const int64_t every = levels_every(recruit->speed, period, samples, spec->batch, &slows);
-    return slows ? (double)(every * spec->batch) / period : recruit->speed;
+    out->every = levels_every(speed, period, out->samples, spec->batch, &out->slows);
+    return out->slows ? (double)(out->every * spec->batch) / period : speed;
 }
 
 /* There are groups. */
@@ -101,7 +97,12 @@ static void fill_seconds(struct core *core, const struct gossip_asked *asked,
     preview->period_seconds =
         levels ? levels_period(&prospect.problem) : levels_round(&prospect.problem, samples);
     for (size_t g = 0; g < count; g++) {
-        sum += levelled_speed(asked->spec, &recruit[g], preview->period_seconds, samples[g]);
+        if (levels) {
+            sum += fill_steps(asked->spec, recruit[g].speed, preview->period_seconds,
+                              &preview->group[g]);
+        } else {
+            preview->group[g].every = levels_pass(samples[g], asked->spec->batch);
+        }
     }
     preview->epoch_seconds = levels ? (double)all / sum : preview->period_seconds;
     preview->total_seconds = preview->epoch_seconds * passes;
@@ -138,7 +139,7 @@ void gossip_forecast(struct core *core, const struct gossip_asked *asked, struct
                      preview);
     }
     for (size_t g = 0; g < count; g++) {
-        fill_group(core, asked, &recruit[g], &preview->group[g], preview->period_seconds);
+        fill_group(core, asked, &recruit[g], &preview->group[g]);
     }
     preview->fastest = fastest_way(preview);
     out->has_gossip = true;

@@ -95,10 +95,11 @@ static void count_order(struct core *core, const struct gossip_order *order)
  * it mixes with nobody, as the average is to be adopted. */
 static void take_back_orders(struct core *core, struct parent_slot *parent)
 {
-    for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
+    const bool over = parent->mixes.gossip.phase == GOSSIP_MIXES;
+    for (size_t g = 0; over && g < parent->parent.gossip.member_count; g++) {
         struct mix_match *order = &parent->mixes.group[g].order[1];
-        if (parent->mixes.gossip.phase == GOSSIP_MIXES && order->xid.counter > 0 &&
-            order->kind == MIX_AVERAGE && !order->averages && order->alpha > 0) {
+        if (order->xid.counter > 0 && order->kind == MIX_AVERAGE && !order->averages &&
+            order->alpha > 0) {
             order->xid.counter = 0;
             gossip_touch(core, parent, g);
         }

@@ -21,7 +21,7 @@ struct gossip_work {
         int64_t incarnation;         /* that gossip knows; 0: the group does not train */
         struct gossip_claims claims; /* steps of its job */
         int64_t every, passed;       /* as in struct mix_duty, as assigned */
-        bool slows;
+        bool slows;                  /* as in struct mix_duty */
         int64_t told; /* `every` when the group was last woken for it or for an order; 0: never */
         struct mix_match order[MIX_ORDERS_MAX]; /* a pair, an average; counter 0: none */
         int64_t mixes;

@@ -1,4 +1,5 @@
-/* check_rounds.h: what must hold of groups that mix in rounds (docs/adr/0147). One thread. */
+/* check_rounds.h: what must hold of groups that mix in rounds (docs/adr/0147), and how few steps a
+ * group makes that slows down before its mix (docs/adr/0162). One thread. */
 #ifndef TESTS_SIM_CHECK_ROUNDS_H
 #define TESTS_SIM_CHECK_ROUNDS_H
 
