@@ -45,14 +45,14 @@ def idle_memory(idle_seconds):
     return rows
 
 
-def row_of(strategy, agent, thread):
+def row_of(strategy, stage, thread):
     per, value = (
-        ("step", agent.per_step) if thread == "compute" else ("message", agent.per_message)
+        ("step", stage.per_step) if thread == "compute" else ("message", stage.per_message)
     )
     return {
         "measure": "allocations",
         "strategy": strategy,
-        "stage": agent.stage,
+        "stage": stage.stage,
         "thread": thread,
         "per": per,
         "ours": value(thread, "ours"),
@@ -67,8 +67,8 @@ def allocations():
     with fashion_fleet() as fleet:
         start_counted_agents(fleet, AGENTS)
         for strategy, work in STRATEGIES.items():
-            for agent in measure(fleet, work):
-                rows += [row_of(strategy, agent, thread) for thread in agent.threads()]
+            for stage in measure(fleet, work):
+                rows += [row_of(strategy, stage, thread) for thread in stage.threads()]
     return rows
 
 

@@ -27,7 +27,7 @@ LIBRARY_TOLERANCE = 0.25
 
 @functools.cache
 def counted():
-    """The agents' counts; one set of runs of each strategy serves all tests."""
+    """The stages' counts; one set of runs of each strategy serves all tests."""
     if not LIBRARY.exists():
         raise Skip(f"{LIBRARY.name} is not built: a sanitizer replaces malloc")
     with fashion_fleet() as fleet:
@@ -35,39 +35,39 @@ def counted():
         return measure(fleet, PIPELINE) + measure(fleet, SERVERS)
 
 
-def expect_none(agent, thread, origin):
+def expect_none(stage, thread, origin):
     for index in (1, 2):
-        extra = agent.extra(thread, origin, index)
+        extra = stage.extra(thread, origin, index)
         must(
             extra == 0,
             (
-                f"{agent.device}, thread {thread}: {STEPS[index] - STEPS[0]} more steps made"
+                f"stage {stage.stage}, thread {thread}: {STEPS[index] - STEPS[0]} more steps made"
                 f" {extra} more allocations ({origin})"
             ),
         )
 
 
 def test_the_compute_thread_allocates_nothing_per_step():
-    for agent in counted():
+    for stage in counted():
         for origin in ("ours", "library"):
-            expect_none(agent, "compute", origin)
+            expect_none(stage, "compute", origin)
 
 
 def test_our_transfer_code_allocates_nothing_per_message():
-    for agent in counted():
-        for thread in agent.threads():
-            expect_none(agent, thread, "ours")
+    for stage in counted():
+        for thread in stage.threads():
+            expect_none(stage, thread, "ours")
 
 
 def test_the_libraries_allocate_a_constant_number_per_message():
-    for agent in counted():
-        for thread in agent.threads():
+    for stage in counted():
+        for thread in stage.threads():
             if thread == "compute":
                 continue
-            fewer, more = (agent.per_message(thread, "library", index) for index in (1, 2))
+            fewer, more = (stage.per_message(thread, "library", index) for index in (1, 2))
             print(
                 (
-                    f"stage {agent.stage}, thread {thread}: {fewer:.2f} allocations a message by"
+                    f"stage {stage.stage}, thread {thread}: {fewer:.2f} allocations a message by"
                     f" libraries over {STEPS[1] - STEPS[0]} steps, {more:.2f} over"
                     f" {STEPS[2] - STEPS[0]}"
                 ),
@@ -75,7 +75,7 @@ def test_the_libraries_allocate_a_constant_number_per_message():
             )
             must(
                 abs(fewer - more) <= LIBRARY_TOLERANCE,
-                f"{agent.device}, thread {thread}: not constant",
+                f"stage {stage.stage}, thread {thread}: not constant",
             )
 
 

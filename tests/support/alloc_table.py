@@ -3,8 +3,8 @@ programs.
 
     with fashion_fleet() as fleet:
         start_counted_agents(fleet, AGENTS)
-        for agent in measure(fleet, PIPELINE):
-            print(agent.device, agent.per_message("peer", "library"))
+        for stage in measure(fleet, PIPELINE):
+            print(stage.stage, stage.per_message("peer", "library"))
 
 The same job runs with three different numbers of steps; the difference of two runs is the cost of
 the steps between. The first run, which fetches the data, is not counted. A thread without
@@ -15,7 +15,7 @@ import pathlib
 import struct
 import time
 
-from paceline import BIN, Failure, fashion_job, must, on_devices
+from paceline import BIN, ENDED, fashion_job, must, on_devices
 
 LIBRARY = BIN.parent / "tests/alloc_count.so"
 ROW = struct.Struct("<16sQQ")
@@ -25,7 +25,6 @@ AGENTS = 3
 # All steps that count have three digits: how often libcurl's buffers grow depends on the length of
 # a message's address.
 STEPS = (120, 220, 320)
-RUNS_MAX = 10
 
 
 class Work:
@@ -105,16 +104,16 @@ def difference(after, before):
     }
 
 
-class AgentCounts:
-    """The allocations of one agent's threads in each run of STEPS. messages: sent or received per
-    step, by thread.
+class StageCounts:
+    """The allocations of a stage's agent in each run of STEPS. The planner may give a stage to
+    another one of the equal devices in each run. messages: sent or received per step, by thread.
     """
 
-    def __init__(self, device, stage, work):
-        self.device, self.stage = device, stage
+    def __init__(self, stage, work):
+        self.stage = stage
         self.messages = {"compute": 0, **work.messages(stage)}
         self.runs = []
-        self.seen = set()  # names of its threads while it trained
+        self.seen = set()  # names of the agents' threads while they trained
 
     def threads(self):
         """The threads that take part in a step at this stage."""
@@ -123,7 +122,8 @@ class AgentCounts:
     def extra(self, thread, origin, run):
         """The allocations of run number `run` beyond those of the first one."""
         must(
-            thread in self.seen, f"{self.device} has no thread '{thread}', only {sorted(self.seen)}"
+            thread in self.seen,
+            f"stage {self.stage} has no thread '{thread}', only {sorted(self.seen)}",
         )
         zero = dict.fromkeys(ORIGINS, 0)
         return self.runs[run].get(thread, zero)[origin] - self.runs[0].get(thread, zero)[origin]
@@ -142,7 +142,16 @@ def thread_names(agent):
     }
 
 
-def run_job(fleet, work, steps, while_running=None):
+def wait_until_free(fleet):
+    """Wait until the agents have ended the job's threads."""
+    deadline = time.monotonic() + 30
+    while any(device["job"] for device in fleet.get("/v1/devices?limit=500")["items"]):
+        must(time.monotonic() < deadline, "the devices are not free again")
+        time.sleep(0.05)
+
+
+def run_job(fleet, work, steps):
+    """Run a job. The numbers of its agents, by stage; [the names of their threads]"""
     job = fleet.submit(
         fashion_job(
             steps=steps,
@@ -152,54 +161,30 @@ def run_job(fleet, work, steps, while_running=None):
             **on_devices(AGENTS, AGENTS),
         )
     )
-    if while_running:
-        while_running()
+    seen = fleet.wait_until(job, lambda seen: seen["generation"], "a plan")
+    names = {device["id"]: device["name"] for device in fleet.get("/v1/devices?limit=500")["items"]}
+    numbers = [
+        int(names[stage["device"]].removeprefix("agent")) for stage in fleet.stages(seen)
+    ]
+    threads = [set() for _ in numbers]
+    while fleet.job(job)["state"] not in ENDED:
+        for names, number in zip(threads, numbers):
+            names |= thread_names(fleet.agents[number])
+        time.sleep(0.02)
     fleet.wait(job, "succeeded")
     wait_until_free(fleet)
-    return job
-
-
-def wait_until_free(fleet):
-    """Wait until the agents have ended the job's threads."""
-    deadline = time.monotonic() + 30
-    while any(device["job"] for device in fleet.get("/v1/devices?limit=500")["items"]):
-        must(time.monotonic() < deadline, "the devices are not free again")
-        time.sleep(0.05)
-
-
-def order_of(fleet, job):
-    """The devices of the job's first plan, by stage."""
-    return [stage["device"] for stage in fleet.get(f"/v1/jobs/{job['id']}/plans/1")["stages"]]
+    return numbers, threads
 
 
 def measure(fleet, work):
-    """[AgentCounts] in the order of the stages, from agents started by start_counted_agents. The
-    planner may give one of the equal devices another stage: such a run is repeated.
-    """
-    names = {device["id"]: device["name"] for device in fleet.get("/v1/devices?limit=500")["items"]}
-    order = order_of(fleet, run_job(fleet, work, STEPS[0]))
-    agents = [AgentCounts(names[id], index, work) for index, id in enumerate(order)]
-
-    def look():
-        deadline = time.monotonic() + 30
-        while (
-            not all(agent.seen.issuperset(agent.threads()) for agent in agents)
-            and time.monotonic() < deadline
-        ):
-            for agent in agents:
-                agent.seen |= thread_names(fleet.agents[int(agent.device.removeprefix("agent"))])
-
-    before = counts_of(fleet)
+    """[StageCounts] from agents started by start_counted_agents."""
+    stages = [StageCounts(stage, work) for stage in range(AGENTS)]
+    run_job(fleet, work, STEPS[0])
     for steps in STEPS:
-        for _ in range(RUNS_MAX):
-            if order_of(fleet, run_job(fleet, work, steps, look)) == order:
-                break
-            before = counts_of(fleet)
-        else:
-            raise Failure(f"no job of {RUNS_MAX} has the stages of the first one")
+        before = counts_of(fleet)
+        numbers, threads = run_job(fleet, work, steps)
         after = counts_of(fleet)
-        for agent in agents:
-            number = int(agent.device.removeprefix("agent"))
-            agent.runs.append(difference(after[number], before[number]))
-        before = after
-    return agents
+        for stage, number, names in zip(stages, numbers, threads):
+            stage.runs.append(difference(after[number], before[number]))
+            stage.seen |= names
+    return stages
