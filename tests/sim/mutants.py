@@ -168,6 +168,12 @@ MIX_MUTANTS = (  # of jobs whose groups mix
         "    if (false && !mix_xid_after(match->xid, mixing->newest[place]) &&",
     ),
     (
+        "a group with few samples slows down",
+        MIXING,
+        "return waited < MIXING_SLOW_FOR_MS ? due",
+        "return waited < 0 ? due",
+    ),
+    (
         "no copies from an ended incarnation",
         "coordinator/core/gossip_duty.c",
         "match->own.generation != duty->generation ||",
