@@ -1,7 +1,6 @@
 #include "agent/gossip/mix_body.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -38,24 +37,32 @@ static size_t list(const struct mix_body *body, struct safetensors_tensor out[PA
     return count;
 }
 
-int mix_body_write_header(const struct mix_body *body, const struct mix_note *note, struct buf *out,
-                          struct err *err)
+void mix_body_forget(struct buf *buf)
+{
+    if (buf->capacity > MIX_BODY_KEPT_MAX) {
+        buf_done(buf);
+    } else {
+        buf_clear(buf);
+    }
+}
+
+int mix_body_write_header(const struct mix_body *body, const struct mix_note *note,
+                          struct buf *text, struct buf *out, struct err *err)
 {
     struct safetensors_tensor tensor[PARTS];
     struct safetensors_header header = {
         .tensor = tensor, .tensor_capacity = PARTS, .metadata_count = 1};
-    BUF_AUTO struct buf text;
-    buf_init(&text, MIX_BODY_HEADER_MAX);
+    mix_body_forget(text);
     json_auto_t *value = record_write(&note_record, note);
-    int rc = value ? json_write(value, &text, err) : err_set(err, ERR_MEMORY, "a note on a mix");
+    int rc = value ? json_write(value, text, err) : err_set(err, ERR_MEMORY, "a note on a mix");
     if (rc != 0) {
         return rc;
     }
     header.tensor_count = list(body, tensor);
     (void)snprintf(header.metadata[0].key, SAFETENSORS_KEY_MAX, NOTE_KEY);
-    header.metadata[0].long_value = text.data;
+    header.metadata[0].long_value = text->data;
     /* Quotation marks become two bytes. */
-    const size_t most = 2 * text.size + 1024;
+    const size_t most = 2 * text->size + 1024;
     char *place = buf_reserve(out, most, err);
     size_t size = 0;
     rc = place ? safetensors_write(&header, place, most, &size, err) : err->code;
@@ -88,20 +95,19 @@ static bool is_expected(const struct safetensors_header *header, const struct mi
 }
 
 int mix_body_read_header(const char *bytes, size_t size, const struct mix_body *expected,
-                         struct mix_note *note, struct err *err)
+                         struct buf *text, struct mix_note *note, struct err *err)
 {
     struct safetensors_tensor tensor[PARTS];
+    mix_body_forget(text);
     struct safetensors_header header = {.tensor = tensor,
                                         .tensor_capacity = PARTS,
-                                        .text = malloc(size + 1),
+                                        .text = buf_reserve(text, size, err),
                                         .text_capacity = size + 1};
-    int rc = header.text ? safetensors_parse(bytes, size, &header, err)
-                         : err_set(err, ERR_MEMORY, "the header of a copy");
+    int rc = header.text ? safetensors_parse(bytes, size, &header, err) : err->code;
     if (rc == 0 && !is_expected(&header, expected)) {
         rc = err_set(err, ERR_FORMAT, "expected %zu parameters and %zu statistics",
                      expected->parameters, expected->statistics);
     }
     rc = rc ? rc : read_note(safetensors_metadata(&header, NOTE_KEY), note, err);
-    free(header.text);
     return rc;
 }

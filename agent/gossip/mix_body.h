@@ -14,6 +14,8 @@
 
 /* Bytes of a header: the records of averages of 32 groups have 5 KB each. */
 #define MIX_BODY_HEADER_MAX ((size_t)512 << 10)
+/* Bytes of a buffer that is kept for the next header; most headers have 1 KB. */
+#define MIX_BODY_KEPT_MAX ((size_t)16 << 10)
 
 /* Too large for a stack. */
 struct mix_note {
@@ -32,11 +34,16 @@ static inline size_t mix_body_bytes(const struct mix_body *body)
     return (body->parameters + body->statistics) * sizeof(float);
 }
 
-/* Append the header. ERR_MEMORY. */
+/* Append the header. ERR_MEMORY.
+ *
+ *     text  scratch, kept by the caller for the next call: of MIX_BODY_HEADER_MAX at most */
 NODISCARD int mix_body_write_header(const struct mix_body *body, const struct mix_note *note,
-                                    struct buf *out, struct err *err);
-/* Read one, of the body expected. ERR_FORMAT, ERR_INVALID, ERR_LIMIT: it is not. */
+                                    struct buf *text, struct buf *out, struct err *err);
+/* Read one, of the body expected. ERR_FORMAT, ERR_INVALID, ERR_LIMIT: it is not. `text`: as above.
+ */
 NODISCARD int mix_body_read_header(const char *bytes, size_t size, const struct mix_body *expected,
-                                   struct mix_note *note, struct err *err);
+                                   struct buf *text, struct mix_note *note, struct err *err);
+/* Forget what such a buffer holds, and its memory if that is more than is kept. */
+void mix_body_forget(struct buf *buf);
 
 #endif

@@ -68,7 +68,7 @@ static int take_header(struct mix_fetch *fetch, const char *data, size_t size, s
         rc = rc ? rc : header_left(fetch, &left);
         if (rc == 0 && left == 0) {
             rc = mix_body_read_header(head->data, head->size, &fetch->worker->mixer->body,
-                                      fetch->worker->note, &fetch->err);
+                                      &fetch->worker->text, fetch->worker->note, &fetch->err);
         }
     }
     /* Whatever is wrong with it, it is no copy; but for want of memory here. */
@@ -100,7 +100,7 @@ static int try_once(void *arg, struct err *err)
     struct mix_fetch *fetch = arg;
     struct mixer_worker *worker = fetch->worker;
     struct http_result result;
-    buf_clear(&worker->head);
+    mix_body_forget(&worker->head);
     fetch->at = 0;
     fetch->err = (struct err){0};
     int rc = reach_try(&fetch->reach, &worker->caller, &fetch->call, &result, err);

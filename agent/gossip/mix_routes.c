@@ -105,13 +105,13 @@ static ssize_t read_answer(void *arg, uint64_t offset, void *out, size_t size)
 {
     struct request *request = arg;
     struct mixer_reply *reply = &request->reply;
-    if (offset < reply->header.size) {
-        const size_t left = reply->header.size - (size_t)offset;
+    if (offset < reply->header->size) {
+        const size_t left = reply->header->size - (size_t)offset;
         const size_t count = size < left ? size : left;
-        memcpy(out, reply->header.data + offset, count);
+        memcpy(out, reply->header->data + offset, count);
         return (ssize_t)count;
     }
-    const size_t at = (size_t)offset - reply->header.size;
+    const size_t at = (size_t)offset - reply->header->size;
     const size_t left = reply->bytes - at;
     const size_t count = size < left ? size : left;
     return mixer_read(request->work->mixer, reply, at, out, count) ? (ssize_t)count : -2;
@@ -153,7 +153,7 @@ static bool try_answer(struct request *request)
     request->state = REQUEST_SERVES;
     const struct http_source source = {.read = read_answer, .done = end_answer, .arg = request};
     http_reply_stream(request->exchange, 200, "application/octet-stream",
-                      request->reply.header.size + request->reply.bytes, &source);
+                      request->reply.header->size + request->reply.bytes, &source);
     return true;
 }
 

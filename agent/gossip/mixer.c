@@ -45,7 +45,8 @@ uint64_t mixer_bytes(const struct model *model, const struct mix_duty *duty)
     const size_t floats = (size_t)(arena->trained_floats + arena->buffer_floats);
     return floats_of(floats, largest_tensor(model), (size_t)duty->groups) * sizeof(float) +
            sizeof(struct mixer) +
-           (MIXER_WORKERS_MAX + 1) * (sizeof(struct mix_note) + MIX_BODY_HEADER_MAX);
+           (MIXER_WORKERS_MAX + 1) * (sizeof(struct mix_note) + MIX_BODY_HEADER_MAX) +
+           RECEIVES_MAX * MIX_BODY_KEPT_MAX;
 }
 
 /* All slabs in one allocation, and the buffers of the threads; the scratch, which may be larger, at
@@ -80,6 +81,7 @@ static int make_worker(struct mixer *mixer, struct mixer_worker *worker, struct 
     worker->place = index == MIXING_PAIRS ? MIXING_PAIRS : MIXING_AVERAGES;
     worker->fetches = index > MIXING_AVERAGES;
     buf_init(&worker->head, MIX_BODY_HEADER_MAX);
+    buf_init(&worker->text, MIX_BODY_HEADER_MAX);
     worker->note = calloc(1, sizeof(*worker->note));
     if (!worker->note) {
         return err_set(err, ERR_MEMORY, "records of mixes");
@@ -110,6 +112,10 @@ static int fill(struct mixer *mixer, struct err *err)
     mixer->steps = duty->steps;
     atomic_init(&mixer->rate_step, duty->rate_step > 0 ? duty->rate_step : 1);
     mixing_init(&mixer->mixing, duty->group, duty->generation, run->resume_version);
+    buf_init(&mixer->served_text, MIX_BODY_HEADER_MAX);
+    for (size_t i = 0; i < RECEIVES_MAX; i++) {
+        buf_init(&mixer->header[i].text, 2 * MIX_BODY_HEADER_MAX);
+    }
     mixer->served = calloc(1, sizeof(*mixer->served));
     if (!mixer->served) {
         return err_set(err, ERR_MEMORY, "records of mixes");
@@ -157,10 +163,15 @@ void mixer_free(struct mixer **pointer)
     for (size_t w = 0; w < mixer->workers; w++) {
         reach_caller_done(&mixer->worker[w].caller);
         buf_done(&mixer->worker[w].head);
+        buf_done(&mixer->worker[w].text);
         free(mixer->worker[w].note);
     }
     (void)pthread_cond_destroy(&mixer->changed);
     (void)pthread_mutex_destroy(&mixer->lock);
+    for (size_t i = 0; i < RECEIVES_MAX; i++) {
+        buf_done(&mixer->header[i].text);
+    }
+    buf_done(&mixer->served_text);
     free(mixer->served);
     free(mixer->memory);
     free(mixer);

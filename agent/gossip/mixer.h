@@ -79,7 +79,7 @@ double mixer_rate(const struct mixer *mixer);
 /* A copy, or an average, that is being sent. */
 struct mixer_reply {
     struct mixer_slab *slab;
-    struct buf header;
+    struct buf *header;
     size_t bytes; /* that follow the header */
 };
 /* What another group asks for. *out: of SERVE, to be given back by mixer_end_reply: until then the

@@ -10,6 +10,7 @@
 #include "agent/gossip/mix_body.h"
 #include "agent/gossip/mixer.h"
 #include "agent/peer/reach.h"
+#include "agent/peer/receive.h"
 #include "agent/peer/ways.h"
 #include "libtrain/optim/mix.h"
 #include "libtrain/train.h"
@@ -70,7 +71,7 @@ struct mixer_worker {
     pthread_t thread;
     bool started;
     struct reach_caller caller;
-    struct buf head; /* of the body that comes */
+    struct buf head, text; /* of the body that comes, and scratch */
     struct mix_note *note;
     float *buffer; /* [floats] holds a copy until its turn in the sum; NULL: one thread fetches */
 };
@@ -99,7 +100,12 @@ struct mixer {
     struct cancel *cancel; /* the keeper's */
     struct mixer_worker worker[MIXER_WORKERS_MAX];
     size_t workers;
-    struct mix_note *served; /* the receiver's */
+    struct mix_note *served; /* the receiver's, as the next two */
+    struct buf served_text;  /* scratch */
+    struct mixer_header {
+        struct buf text;
+        bool taken;
+    } header[RECEIVES_MAX];  /* of replies; the first ones are used most */
     struct work_config work; /* without its run and data */
 
     atomic_bool due;               /* at a step boundary */

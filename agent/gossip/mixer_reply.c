@@ -14,6 +14,25 @@ static void take_note(struct mixer *mixer, enum mixing_place place, double parke
     memcpy(note->record, mixing->record, mixing->record_count * sizeof(note->record[0]));
 }
 
+static struct buf *take_header(struct mixer *mixer)
+{
+    struct mixer_header *header = mixer->header;
+    while (header->taken) {
+        header++; /* there are as many as the receiver has connections */
+    }
+    header->taken = true;
+    return &header->text;
+}
+
+static void give_back_header(struct mixer *mixer, struct buf *text)
+{
+    for (size_t i = 0; i < RECEIVES_MAX; i++) {
+        struct mixer_header *header = &mixer->header[i];
+        header->taken = header->taken && &header->text != text;
+    }
+    mix_body_forget(text);
+}
+
 enum mixing_verdict mixer_serve(struct mixer *mixer, struct mix_xid xid, bool average,
                                 double parked_seconds, struct mixer_reply *out)
 {
@@ -34,8 +53,9 @@ enum mixing_verdict mixer_serve(struct mixer *mixer, struct mix_xid xid, bool av
     }
     struct err err = {0};
     out->bytes = mix_body_bytes(&mixer->body);
-    buf_init(&out->header, 2 * MIX_BODY_HEADER_MAX);
-    if (mix_body_write_header(&mixer->body, mixer->served, &out->header, &err) != 0) {
+    out->header = take_header(mixer);
+    if (mix_body_write_header(&mixer->body, mixer->served, &mixer->served_text, out->header,
+                              &err) != 0) {
         mixer_end_reply(mixer, out);
         return MIXING_LATER; /* there is no memory */
     }
@@ -59,7 +79,7 @@ bool mixer_read(struct mixer *mixer, const struct mixer_reply *reply, size_t at,
 void mixer_end_reply(struct mixer *mixer, struct mixer_reply *reply)
 {
     struct mixer_signals signals = {0};
-    buf_done(&reply->header);
+    give_back_header(mixer, reply->header);
     (void)pthread_mutex_lock(&mixer->lock);
     reply->slab->readers--;
     if (reply->slab->readers == 0) {

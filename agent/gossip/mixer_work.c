@@ -294,7 +294,7 @@ static bool adopt(struct mixer_worker *worker, bool *blocked)
 }
 
 /* As sum_up; *wait_ms: before the next try. */
-static bool send(struct mixer_worker *worker, int64_t *wait_ms)
+static bool send_average(struct mixer_worker *worker, int64_t *wait_ms)
 {
     struct mixer *mixer = worker->mixer;
     const struct mixer_average average = mixer->average;
@@ -321,7 +321,7 @@ static bool step(struct mixer_worker *worker, int64_t *wait_ms)
     bool done;
     if (is_average(worker)) {
         done = sum_up(worker, &blocked) ||
-               (!worker->fetches && (adopt(worker, &blocked) || send(worker, wait_ms)));
+               (!worker->fetches && (adopt(worker, &blocked) || send_average(worker, wait_ms)));
     } else {
         done = mixing_fetch(&worker->mixer->mixing, worker->place) != NULL;
         if (done) {

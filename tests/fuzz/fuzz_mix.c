@@ -19,16 +19,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct mix_body expected = {.parameters = data[0], .statistics = data[1]};
     struct mix_note *note = malloc(2 * sizeof(*note)), *again = note + 1;
     ASSERT(note);
-    const int rc =
-        mix_body_read_header((const char *)data + COUNTS, size - COUNTS, &expected, note, &err);
+    BUF_AUTO struct buf text;
+    buf_init(&text, MIX_BODY_HEADER_MAX);
+    const int rc = mix_body_read_header((const char *)data + COUNTS, size - COUNTS, &expected,
+                                        &text, note, &err);
     ASSERT(rc == err.code);
     if (rc == 0) {
         ASSERT(note->record_count <= MIXING_RECORDS_MAX && note->copy.group >= 0 &&
                note->copy.group < GROUPS_MAX && note->parked_seconds >= 0);
         BUF_AUTO struct buf header;
         buf_init(&header, 2 * MIX_BODY_HEADER_MAX);
-        ASSERT(mix_body_write_header(&expected, note, &header, &err) == 0);
-        ASSERT(mix_body_read_header(header.data, header.size, &expected, again, &err) == 0);
+        ASSERT(mix_body_write_header(&expected, note, &text, &header, &err) == 0);
+        ASSERT(mix_body_read_header(header.data, header.size, &expected, &text, again, &err) == 0);
         ASSERT(again->record_count == note->record_count &&
                again->copy.version == note->copy.version);
         for (size_t i = 0; i < note->record_count; i++) {

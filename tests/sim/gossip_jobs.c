@@ -9,7 +9,7 @@
 #define BATCH 8 /* of users_mix */
 #define ROUNDS_STEPS 120
 #define SPOILS 601
-#define FEW 5814 /* in no world of seeds.txt */
+#define FEW 5814        /* in no world of seeds.txt */
 #define SALT 0x676f7373 /* of numbers of no draw: what else a seed does stays the same */
 
 static uint64_t bits_of(uint64_t seed, int64_t number)

@@ -81,7 +81,9 @@ static void make_header(enum fault fault)
     struct mix_note *note = new_note(fault);
     struct err err = {0};
     buf_clear(&peer.header);
-    assert_ok(mix_body_write_header(&body, note, &peer.header, &err), &err);
+    BUF_AUTO struct buf scratch;
+    buf_init(&scratch, MIX_BODY_HEADER_MAX);
+    assert_ok(mix_body_write_header(&body, note, &scratch, &peer.header, &err), &err);
     free(note);
     unsigned char *text = (unsigned char *)peer.header.data;
     if (fault == NO_NOTE) {
