@@ -2,11 +2,11 @@
 on, the job ends, and its log gives the bits of its result.
 """
 
-import contextlib
 import signal
 import statistics
 import time
 
+from commits import restart_until_commit, wait_for_death
 from gossip import (
     check_log,
     check_replay,
@@ -17,8 +17,8 @@ from gossip import (
     of_kind,
     wait_for_averages,
 )
-from paceline import BIN, Failure, Fleet, fill, must, small_disk
-from runner import Skip, run
+from paceline import Fleet, fill, must, small_disk
+from runner import run
 
 LEASE_MS = 2000
 OF_COORDINATOR = ("--heartbeat-ms", 200, "--lease-ms", LEASE_MS)
@@ -26,7 +26,6 @@ GROUPS = 3
 EPOCHS = 40  # some 20 s
 EPOCHS_OF_AN_OUTAGE = 240
 EPOCHS_OF_A_MINUTE = 160
-KILL_AT_SYNC = BIN.parent / "tests/kill_at_sync.so"
 COMMITS_KILLED = 40
 KEEP_FREE = ("--min-free", 4 << 20)
 SUCCESSOR_SECONDS = 2  # after the lease
@@ -187,24 +186,14 @@ def test_groups_train_on_while_the_coordinator_is_away_for_a_minute():
         check_no_gaps(fleet, parts)
 
 
-def restart_until_sync(fleet, number, *, is_after):
-    """Start the coordinator, which is killed at its commit of this number."""
-    words = [f"LD_PRELOAD={KILL_AT_SYNC}", f"KILL_AT_SYNC={number}"]
-    words += ["KILL_AFTER_SYNC=1"] if is_after else []
-    with contextlib.suppress(Failure):  # it is killed before it listens
-        fleet.restart_coordinator(*OF_COORDINATOR, prefix=("env", *words))
-    wait_for(lambda: not fleet.coordinator.running(), f"it lives on after commit {number}")
-
-
 def test_a_coordinator_that_is_killed_at_each_of_its_commits_repeats_no_order():
-    if not KILL_AT_SYNC.exists():
-        raise Skip(f"{KILL_AT_SYNC.name} is not built: a sanitizer must be loaded first")
     with gossip_fleet(lease_ms=LEASE_MS) as fleet:
         job, spec = training(fleet, epochs=EPOCHS_OF_AN_OUTAGE, options={"average_every": 1})
         stored = groups_of(fleet, job)["averages_stored"]
         fleet.coordinator.kill()
         for life in range(COMMITS_KILLED):
-            restart_until_sync(fleet, life + 1, is_after=life % 2 == 1)
+            restart_until_commit(fleet, life + 1, *OF_COORDINATOR)
+            wait_for_death(fleet, life + 1)
         fleet.restart_coordinator(*OF_COORDINATOR)
         wait_for_averages(fleet, job, stored + 1)
         finish(fleet, job, spec)
