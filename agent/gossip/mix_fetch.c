@@ -8,7 +8,8 @@
 #include "base/clock.h"
 #include "libtrain/formats/safetensors.h"
 
-#define PREFIX 8 /* bytes of a safetensors file that say how long its header is */
+#define PREFIX 8                 /* bytes of a safetensors file that say how long its header is */
+#define MEASURED_SECONDS_MIN 0.5 /* of a part of a copy */
 
 bool mix_fetch_is_open(const struct mix_fetch *fetch)
 {
@@ -75,6 +76,24 @@ static int take_header(struct mix_fetch *fetch, const char *data, size_t size, s
     return rc == 0 || rc == ERR_MEMORY ? rc : spoil(fetch, fetch->err.text);
 }
 
+static void note_time(struct mix_fetch *fetch, size_t size)
+{
+    fetch->last_ms = clock_now_ms();
+    if (fetch->first_ms == 0) {
+        fetch->first_ms = fetch->last_ms;
+    } else {
+        fetch->after_first += size;
+    }
+}
+
+bool mix_fetch_measure(const struct mix_fetch *fetch, bool whole, double *bytes, double *seconds)
+{
+    const double part_seconds = (double)(fetch->last_ms - fetch->first_ms) / 1e3;
+    *bytes = (double)(whole ? fetch->worker->head.size + fetch->at : fetch->after_first);
+    *seconds = whole ? fetch->seconds : part_seconds;
+    return whole || part_seconds >= MEASURED_SECONDS_MIN;
+}
+
 static int write_answer(void *arg, const void *bytes, size_t size)
 {
     struct mix_fetch *fetch = arg;
@@ -83,6 +102,7 @@ static int write_answer(void *arg, const void *bytes, size_t size)
     if (!is_wanted(fetch)) {
         return ERR_STALE;
     }
+    note_time(fetch, size);
     int rc = take_header(fetch, bytes, size, &taken);
     if (rc == 0 && size - taken > all - fetch->at) {
         rc = spoil(fetch, "it continues after its tensors");
@@ -101,7 +121,8 @@ static int try_once(void *arg, struct err *err)
     struct mixer_worker *worker = fetch->worker;
     struct http_result result;
     mix_body_forget(&worker->head);
-    fetch->at = 0;
+    fetch->at = fetch->after_first = 0;
+    fetch->first_ms = fetch->last_ms = 0;
     fetch->err = (struct err){0};
     int rc = reach_try(&fetch->reach, &worker->caller, &fetch->call, &result, err);
     if (fetch->err.code != 0) {

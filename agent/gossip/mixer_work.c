@@ -174,11 +174,12 @@ static void fetch_copy(struct mixer_worker *worker, size_t index, float *out)
                               .source = mixer->match[worker->place].source[index],
                               .out = (unsigned char *)out};
     struct err err = {0};
+    double bytes, seconds;
     (void)pthread_mutex_unlock(&mixer->lock);
     const int rc = mix_fetch_run(&fetch, &err);
-    if (rc == 0 && mixer->work.links) {
-        links_note(mixer->work.links, LINK_FETCH, &fetch.source.peer.device,
-                   (double)(worker->head.size + fetch.at), fetch.seconds);
+    /* A part of one that came too slowly counts: else a slow link would never be known. */
+    if (mixer->work.links && mix_fetch_measure(&fetch, rc == 0, &bytes, &seconds)) {
+        links_note(mixer->work.links, LINK_FETCH, &fetch.source.peer.device, bytes, seconds);
     }
     (void)pthread_mutex_lock(&mixer->lock);
     if (slot->match.averages) {

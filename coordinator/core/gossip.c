@@ -152,7 +152,7 @@ static void hear_loss(struct gossip_group *group, const struct gossip_report *re
 static void note_computed(struct gossip *gossip, int64_t now_ms)
 {
     gossip->averages++;
-    gossip->arrives_until_ms = now_ms + GOSSIP_ARRIVAL_MS;
+    gossip->arrives_until_ms = now_ms + gossip_arrival_ms(gossip);
     gossip->phase = GOSSIP_ADOPTS;
     gossip->offered_until_ms = 0;
     for (size_t g = 0; g < gossip->count; g++) {
@@ -226,6 +226,7 @@ void gossip_tick(struct gossip *gossip, int64_t rate_step, int64_t now_ms)
         }
     }
     if (now_ms >= gossip->arrives_until_ms || !gossip->group[gossip->averager].tried) {
+        gossip->overdue += gossip->arrives_until_ms > 0 && now_ms >= gossip->arrives_until_ms;
         gossip->arrives_until_ms = 0;
     }
     gossip_tick_tests(gossip, now_ms);
@@ -239,6 +240,7 @@ void gossip_stored(struct gossip *gossip, struct mix_xid xid)
 {
     if (mix_xid_is(xid, gossip->average)) {
         gossip->arrives_until_ms = 0;
+        gossip->overdue = 0;
         gossip->stored = true;
         gossip_store_tests(gossip);
     }

@@ -103,6 +103,7 @@ struct gossip {
     bool has_tests;           /* the present one was, and gossip_take_tests has not said so */
     int64_t averages;         /* that were computed in this life */
     int64_t arrives_until_ms; /* the computed one is on its way until then; 0: none is */
+    int overdue;              /* averages in turn that were not there by then */
     struct gossip_order order[GOSSIP_ORDERS_MAX]; /* a ring */
     size_t first, orders;
 };

@@ -15,7 +15,14 @@
 #include "coordinator/core/states.h"
 #include "schema/job_check.h"
 
-#define SPEED_CHANGE 0.2 /* that levels the groups again */
+#define CHANGE 0.2 /* of a speed or a link, that levels the groups again */
+
+bool gossip_is_group(const struct core *core, const struct job_slot *job)
+{
+    const struct parent_slot *parent =
+        job->job.part == JOB_GROUP ? slots_parent(core, job->job.parent.text) : NULL;
+    return parent && parent->job.spec.strategy == STRATEGY_GOSSIP;
+}
 
 int64_t gossip_steps_done(const struct parent_slot *parent)
 {
@@ -160,17 +167,29 @@ static void touch_all(struct core *core, const struct parent_slot *parent)
     }
 }
 
-/* To every other group that runs. */
-static void measure_links(const struct core *core, struct parent_slot *parent, size_t group)
+static bool differs(double value, double known)
 {
+    return fabs(value - known) > CHANGE * known;
+}
+
+/* To every other group that runs. Return whether one has changed. */
+static bool measure_links(const struct core *core, struct parent_slot *parent, size_t group)
+{
+    struct gossip *gossip = &parent->mixes.gossip;
     const struct device_slot *own = device_of(core, parent, group);
+    bool changed = false;
     for (size_t g = 0; own && g < parent->parent.gossip.member_count; g++) {
         const struct device_slot *other = device_of(core, parent, g);
-        if (g != group && other && parent->mixes.group[g].incarnation > 0) {
-            gossip_link(&parent->mixes.gossip, group, g,
-                        gossip_copy_seconds(core, own, other, parent->model));
+        if (g == group || !other || parent->mixes.group[g].incarnation == 0) {
+            continue;
+        }
+        const double seconds = gossip_copy_seconds(core, own, other, parent->model);
+        if (differs(seconds, gossip->seconds[group][g])) {
+            gossip_link(gossip, group, g, seconds);
+            changed = true;
         }
     }
+    return changed;
 }
 
 double gossip_measured_speed(const struct parent_slot *parent, const struct job_slot *job)
@@ -196,7 +215,7 @@ static void enter(struct core *core, struct parent_slot *parent, size_t group,
     work->incarnation = parent->parent.gossip.member[group].incarnation;
     work->told = 0;
     memset(work->order, 0, sizeof(work->order));
-    measure_links(core, parent, group);
+    (void)measure_links(core, parent, group);
     gossip_enter(&parent->mixes.gossip, group, work->incarnation,
                  parent->parent.gossip.member[group].samples, speed, successor, core->now_ms);
     gossip_hold_out(&parent->mixes.gossip, group, parent->parent.gossip.member[group].held);
@@ -219,14 +238,21 @@ static void leave(struct core *core, struct parent_slot *parent, size_t group)
     }
 }
 
-static void follow_speed(struct core *core, struct parent_slot *parent, size_t group,
-                         const struct job_slot *job)
+/* A copy that does not come in time shows how slow its link is: the next match has the time for
+ * one. */
+static void follow_measurements(const struct core *core, struct parent_slot *parent, size_t group,
+                                const struct job_slot *job)
 {
     struct gossip *gossip = &parent->mixes.gossip;
-    const double speed = gossip_measured_speed(parent, job), known = gossip->group[group].speed;
-    if (speed > 0 && fabs(speed - known) > SPEED_CHANGE * known) {
+    struct gossip_group_work *work = &parent->mixes.group[group];
+    const double speed = gossip_measured_speed(parent, job);
+    bool changed = work->measured && measure_links(core, parent, group);
+    work->measured = false;
+    if (speed > 0 && differs(speed, gossip->group[group].speed)) {
         gossip_speed(gossip, group, speed);
-        measure_links(core, parent, group);
+        changed = true;
+    }
+    if (changed) {
         gossip_level(gossip);
     }
 }
@@ -295,7 +321,7 @@ void gossip_look_at(struct core *core, struct parent_slot *parent, size_t group)
         enter(core, parent, group, job);
     }
     if (runs) {
-        follow_speed(core, parent, group, job);
+        follow_measurements(core, parent, group, job);
     }
     if (job) {
         (void)gossip_take_steps(core, parent, group, job);

@@ -62,8 +62,10 @@ void gossip_match(struct gossip *gossip, int64_t now_ms);
 /* ---- averages ---- */
 
 /* Until another average is begun: of the way of one to the store, and of its evaluation at most,
- * whatever a device claims of its speed. */
+ * whatever a device claims of its speed. Twice as long after each one that has not arrived in that
+ * time, for large models behind slow links. */
 #define GOSSIP_ARRIVAL_MS 600000
+int64_t gossip_arrival_ms(const struct gossip *gossip);
 
 /* A group has given its copy for the average: if it was the last one that was asked, only the way
  * of the copies is left. */

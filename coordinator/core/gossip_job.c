@@ -167,7 +167,8 @@ static void show_progress(struct core *core, struct parent_slot *parent)
         speed +=
             job && parent->mixes.group[g].incarnation > 0 ? gossip_measured_speed(parent, job) : 0;
     }
-    if (done > progress->step && late) {
+    /* It comes with every other change of the row, and now and then by itself. */
+    if (done > progress->step && (late || parent->work.job_changed)) {
         progress->step = done;
         parent->work.job_changed = true;
     }
@@ -271,8 +272,8 @@ static void run(struct core *core, struct parent_slot *parent)
     }
     local_groups_note(core, parent);
     parent->work.tick_ms = next_tick_ms(core, parent);
-    show_progress(core, parent);
     groups_show(core, parent);
+    show_progress(core, parent);
 }
 
 static const struct checkpoint_id *kept(const struct parent_slot *parent)
@@ -392,6 +393,7 @@ void gossip_job_hear(struct core *core, struct job_slot *job, const struct heart
     const struct gossip_report heard = report_of(gossip, report, heartbeat->step);
     gossip_note_tests(parent, index, report);
     gossip_hear(gossip, index, &heard, core->now_ms);
+    group->measured = group->measured || heartbeat->link_count > 0;
     group->mixes = report->mixes;
     group->distance = report->distance;
     group->has_distance = report->has_distance;

@@ -28,6 +28,7 @@ struct gossip_work {
         double distance;
         bool has_distance;
         bool averages; /* an average is under way since its device appended to its data */
+        bool measured; /* its device has reported transfers that were not looked at */
         struct gossip_watch watch;
     } group[GROUPS_MAX];
 };

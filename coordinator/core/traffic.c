@@ -18,8 +18,10 @@
 /* Half of a link's memory fades in this time: what was measured of a link that changed is not
  * believed for hours. */
 #define HALF_LIFE_MS 60000.0
-/* A report that differs from the estimate by this factor cuts the memory down to its own weight. */
+/* A report that differs from the estimate by this factor cuts the memory down to its own weight.
+ * One of a single transfer does so if it is the third in turn: a transfer may be late by itself. */
 #define SURPRISE 1.5
+#define FAR_MOST 3
 
 /* ---- memory ---- */
 
@@ -145,24 +147,35 @@ static struct link_row row_of(const struct device_slot *device, const struct lin
     return row;
 }
 
-/* The weight that remains of what is remembered, with a report after it. */
-static double kept(const struct link_sums *sums, const struct link_sums *more, int64_t age_ms)
+/* Return 1 if the transfers of a report were much slower than expected, -1 if much faster. */
+static int surprise_of(const struct link_sums *sums, const struct link_sums *more)
+{
+    if (!link_is_known(sums)) {
+        return 0;
+    }
+    const struct link_speed link = link_estimate(sums);
+    const double expected = link_transfer_seconds(link, more->bytes / more->count);
+    const double ratio = more->seconds / more->count / expected;
+    return (ratio > SURPRISE) - (ratio * SURPRISE < 1);
+}
+
+/* Add a report to what is remembered. */
+static void remember(struct link_sums *sums, const struct link_sums *more, int64_t age_ms, int *far)
 {
     double share = elementary_exp(-0.6931471805599453 * fmax((double)age_ms, 0) / HALF_LIFE_MS);
-    if (link_is_known(sums) && link_is_known(more)) {
-        const struct link_speed link = link_estimate(sums);
-        const double expected = link_transfer_seconds(link, more->bytes / more->count);
-        const double ratio = more->seconds / more->count / expected;
-        const bool surprising = ratio > SURPRISE || ratio * SURPRISE < 1;
-        share = surprising ? fmin(share, more->count / sums->count) : share;
+    const int surprise = surprise_of(sums, more);
+    *far = surprise * *far > 0 ? *far + surprise : surprise;
+    if (surprise != 0 && (link_is_known(more) || abs(*far) >= FAR_MOST)) {
+        share = fmin(share, more->count / sums->count);
     }
-    return share;
+    scale(sums, share);
+    link_add(sums, more);
 }
 
 static void add_tensors(struct link_sums *sums, const struct link_sums *more)
 {
-    scale(sums, kept(sums, more, 0));
-    link_add(sums, more);
+    int far = 0;
+    remember(sums, more, 0, &far);
 }
 
 /* With the seconds of each transfer divided by a number. */
@@ -206,8 +219,7 @@ bool traffic_take(struct core *core, const struct device_slot *device,
     if (!is_item(item, &row)) {
         *item = (struct traffic_item){.row = row, .at_ms = core->now_ms};
     }
-    scale(&item->row.sums, kept(&item->row.sums, &more, core->now_ms - item->at_ms));
-    link_add(&item->row.sums, &more);
+    remember(&item->row.sums, &more, core->now_ms - item->at_ms, &item->far);
     item->row.wall_ms = core->wall_ms;
     item->at_ms = core->now_ms;
     if (report->kind == LINK_TENSOR) {

@@ -22,6 +22,7 @@ struct link_users {
 struct traffic_item {
     struct link_row row; /* from "": free; wall_ms: of the last report */
     int64_t at_ms;
+    int far; /* single transfers in turn that were far from the estimate: above 0 slower ones */
 };
 
 /* Tensors between a device and all others. */

@@ -1,5 +1,5 @@
-"""Links of groups that train apart are cut, on emulated devices (77 if the machine cannot have
-them). The others train on, the job ends, and its log gives the bits of its result.
+"""Links of groups that train apart are cut or become slow, on emulated devices (77 if the machine
+cannot have them). The others train on, the job ends, and its log gives the bits of its result.
 """
 
 import os
@@ -25,6 +25,9 @@ LEASE_MS = 3000
 BOARDS = ("board0", "board1", "board2")
 DEVICES = "coord\n" + "".join(f"{name} 0.5 100 1\n" for name in BOARDS)
 EPOCHS = 60
+SLOW_EPOCHS = 2000
+SLOW_MBIT = 0.3  # a copy takes longer than a match waits for one at 100 Mbit/s
+SLOW_MIXES = 4
 
 
 def fleet_tool(*words):
@@ -42,7 +45,7 @@ def route(verb, name, other):
 class Course:
     """A job of one group on each board, while it trains."""
 
-    def __init__(self, fleet):
+    def __init__(self, fleet, epochs=EPOCHS):
         self.fleet = fleet
         fleet.start_coordinator("--heartbeat-ms", 200, "--lease-ms", LEASE_MS)
         for part in ("train", "test"):
@@ -50,7 +53,7 @@ class Course:
         for name in BOARDS:
             fleet.start_device(name)
         self.names = {device["id"]: device["name"] for device in fleet.wait_for_agents()}
-        self.spec = gossip_job(len(BOARDS), epochs=EPOCHS)
+        self.spec = gossip_job(len(BOARDS), epochs=epochs)
         self.job = fleet.submit(self.spec)
         wait_for_averages(fleet, self.job, 1)
         self.parts = parts_of(fleet, self.job)
@@ -104,6 +107,26 @@ def test_a_device_that_was_cut_off_for_longer_than_its_lease_trains_again():
         check_no_gaps(fleet, [course.parts[0], course.parts[2]])
         begun = [start["own"]["group"] for start in of_kind(mixes_of(fleet, course.job), "start")]
         must(sorted(begun) == [0, 1, 1, 2], f"groups begin: {begun}")
+
+
+def applied(fleet, job):
+    return len(of_kind(mixes_of(fleet, job), "pair"))
+
+
+def test_groups_mix_over_links_that_have_become_slow():
+    with NamespaceFleet() as fleet:
+        course = Course(fleet, SLOW_EPOCHS)
+        for name in BOARDS:
+            fleet_tool("set", name, f"bw={SLOW_MBIT}")
+        time.sleep(5)  # what is on its way comes
+        before, deadline = applied(fleet, course.job), time.monotonic() + 240
+        while applied(fleet, course.job) < before + SLOW_MIXES:
+            must(time.monotonic() < deadline, f"{applied(fleet, course.job) - before} mixes")
+            time.sleep(0.5)
+        for name in BOARDS:
+            fleet_tool("set", name, "bw=100")
+        fleet.verb(course.job, "cancel")
+        check_log(mixes_of(fleet, course.job), len(BOARDS))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@
 
 #define BODY_US (20 * MS)
 #define AGAIN_US SECOND /* an average that the coordinator could not take */
+#define MEASURED_US_MIN (SECOND / 2)
 
 static double state_bytes(const struct world *world, const struct run *run)
 {
@@ -43,9 +44,21 @@ static bool is_open(const struct world *world, const struct run *run, enum mixin
            world_now_ms(world, run->agent->actor) < slot->match.deadline_ms;
 }
 
+/* Of a link with a rate: what has come of a copy, or all of it. */
+static void note_link(const struct world *world, struct run *run, const struct call *call,
+                      int64_t us)
+{
+    const double share = us < call->body_us ? (double)us / (double)call->body_us : 1;
+    if (call->transfer_us > 0 && call->answered) {
+        timing_transfer_add(&run->agent->transfers, LINK_FETCH, &call->peer.device,
+                            share * state_bytes(world, run), (double)us / 1e6);
+    }
+}
+
 static void take_copy(struct world *world, struct run *run, enum mixing_place place,
                       const struct call *call)
 {
+    note_link(world, run, call, call->body_us);
     struct mixer *mixer = mixer_of(run);
     const struct mix_answer *answer = call->mix;
     const struct mixing_slot *slot = &mixer->mixing.slot[place];
@@ -135,6 +148,10 @@ static void fetch_next(struct world *world, struct run *run, enum mixing_place p
     struct mixer_fetch *fetch = &mixer->fetch[place];
     const struct mixing_slot *slot = &mixer->mixing.slot[place];
     if (fetch->call && !is_open(world, run, place)) {
+        const int64_t us = world->now_us - fetch->call->answered_us;
+        if (us >= MEASURED_US_MIN) {
+            note_link(world, run, fetch->call, us);
+        }
         net_cancel(world, fetch->call);
         fetch->call = NULL;
         fetch->repeating = false;

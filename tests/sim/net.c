@@ -258,6 +258,7 @@ void net_answer(struct world *world, struct call *call, int status)
     const int64_t at_us =
         world->now_us + delay_us(world) + (call->assignment || call->digest ? call->body_us : 0);
     call->answered = true;
+    call->answered_us = world->now_us;
     call->status = status;
     if (is_own(call)) {
         world_at_call(world, call->from, world->now_us, give_answer, call);

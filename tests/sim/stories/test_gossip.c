@@ -1,4 +1,5 @@
-/* Jobs of groups that mix in rounds: what the loss of a device costs the others. */
+/* Jobs of groups that mix: what the loss of a device, or a slow link, costs the others. */
+#include "tests/sim/speeds.h"
 #include "tests/sim/stories/story.h"
 
 #define STEPS 120
@@ -80,12 +81,31 @@ static void rounds_go_on_after_the_coordinator_was_away(void **state)
     story_free(story);
 }
 
+/* A copy takes longer than a match of unknown links waits for it. */
+static void groups_behind_slow_links_mix(void **state)
+{
+    (void)state;
+    static const struct gossip_options async = GOSSIP_OPTIONS_DEFAULT;
+    struct story *story = story_new_as(&(struct story_setting){
+        .devices = 3, .devices_min = 3, .steps = 9000, .gossip = &async, .samples = SAMPLES});
+    double bytes = 0;
+    for (size_t u = 0; u < story->job->model->unit_count; u++) {
+        bytes += (double)coordinator_unit_bytes(&story->world, story->job->model->name, (int64_t)u);
+    }
+    story->world.speeds->link_bytes_per_second = bytes / 6;
+    story_until(story, "center: row of job1: pair");
+    story_until(story, "center: row of job1: pair");
+    assert_string_equal(end(story), "");
+    story_free(story);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_that_begins_again_keeps_step),
         cmocka_unit_test(a_round_does_not_wait_for_a_lost_device),
         cmocka_unit_test(rounds_go_on_after_the_coordinator_was_away),
+        cmocka_unit_test(groups_behind_slow_links_mix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

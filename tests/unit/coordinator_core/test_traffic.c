@@ -95,6 +95,41 @@ static void a_link_that_changed_is_noticed_within_a_few_reports(void **state)
     assert_true(seconds > 0.08 && seconds < 0.11);
 }
 
+/* A copy of a group, which is alone in its report. */
+static void take_copies(struct core *core, const struct device_slot *from,
+                        const struct device_slot *to, int count, double seconds)
+{
+    const struct link_report one = {.device = to->device.id,
+                                    .kind = LINK_FETCH,
+                                    .count = 1,
+                                    .seconds_sum = seconds,
+                                    .bytes_sum = 1e6,
+                                    .bytes_squared_sum = 1e12,
+                                    .bytes_seconds_sum = 1e6 * seconds};
+    for (int i = 0; i < count; i++) {
+        assert_true(traffic_take(core, from, &one, (struct link_users){1, 1}));
+    }
+}
+
+static void single_transfers_show_a_change_when_three_in_turn_are_late(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100, 5);
+    struct core *core = world->core;
+    const struct device_slot *a = slots_device(core, world->agent[0].id.text);
+    const struct device_slot *b = slots_device(core, world->agent[1].id.text);
+    take_copies(core, a, b, 100, 0.1);
+    take_copies(core, a, b, 2, 1);
+    take_copies(core, a, b, 1, 0.1);
+    take_copies(core, a, b, 2, 1);
+    struct link_speed link = traffic_link(core, a, b);
+    assert_true(seconds_of(&link, 1e6) < 0.15);
+    take_copies(core, a, b, 4, 1);
+    link = traffic_link(core, a, b);
+    assert_true(seconds_of(&link, 1e6) > 0.7);
+}
+
 /* After a restart, too. */
 static void rows_tell_shared_links_from_those_of_one(void **state)
 {
@@ -166,6 +201,7 @@ int main(void)
         STORY(a_link_never_used_is_as_slow_as_those_of_both_its_devices),
         STORY(transfers_that_share_a_link_count_as_if_alone),
         STORY(a_link_that_changed_is_noticed_within_a_few_reports),
+        STORY(single_transfers_show_a_change_when_three_in_turn_are_late),
         STORY(rows_tell_shared_links_from_those_of_one),
         cmocka_unit_test(a_measured_transfer_has_the_users_of_both_links),
     };
