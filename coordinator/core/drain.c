@@ -9,6 +9,7 @@
 #include "coordinator/core/device.h"
 #include "coordinator/core/drift.h"
 #include "coordinator/core/generations.h"
+#include "coordinator/core/gossip_groups.h"
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/recovery.h"
@@ -78,13 +79,16 @@ static bool holds_any(const struct core *core, const struct device_slot *device,
 }
 
 /* Copies for which the running plan makes others are waited for, so that a drain does not leave a
- * version with a single copy. Without such rounds it is enough that no step depends on them. */
+ * version with a single copy. Without such rounds it is enough that no step depends on them. A
+ * group that mixes, and trains elsewhere, needs none: if it is lost it begins with the newest
+ * average. */
 static bool relies_on(const struct core *core, const struct job_slot *job,
                       const struct device_slot *device)
 {
     const struct absent without = {.device = &device->device.id, .count = 1};
     struct cut cut;
-    if (job->mark.ended || !holds_any(core, device, job)) {
+    const bool mixes = states_phase(job) == PHASE_RUN && gossip_is_group(core, job);
+    if (job->mark.ended || mixes || !holds_any(core, device, job)) {
         return false;
     }
     if (states_plan_active(job) &&

@@ -268,7 +268,7 @@ static int further(int a, int b)
 
 /* What the parts of the phase come to together. */
 struct summary {
-    size_t live, paused, trained;
+    size_t live, running, paused, trained;
     int state;
     const char *reason;
 };
@@ -284,6 +284,7 @@ static struct summary sum_up(const struct core *core, struct parent_slot *parent
             continue;
         }
         sum.live++;
+        sum.running += job->job.state == JOB_RUNNING;
         sum.paused += job->job.state == JOB_PAUSED;
         if (parent->job.exact && !job->job.exact) {
             parent->job.exact = false;
@@ -322,8 +323,8 @@ void groups_show(struct core *core, struct parent_slot *parent)
         set_state(core, parent, JOB_RUNNING, "", "prepares the phase %s", phase);
     } else if (parent->parent.phase == PARENT_MIXING) {
         set_state(core, parent, sum.state, sum.reason,
-                  "phase %s: %zu of %zu groups live, %" PRId64 " averages%.180s", phase, sum.live,
-                  count, parent->parent.gossip.averages, parent->work.note);
+                  "phase %s: %zu of %zu groups train, %" PRId64 " averages%.180s", phase,
+                  sum.running, count, parent->parent.gossip.averages, parent->work.note);
     } else if (count > 1) {
         set_state(core, parent, sum.state, sum.reason, "phase %s: %zu of %zu trained%.180s", phase,
                   sum.trained, count, parent->work.note);
