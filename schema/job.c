@@ -53,7 +53,8 @@ static const struct field model_fields[] = {
                 .about = "A model of the zoo or of `/v1/models`.",
                 .rule = "as `name`; either a name or a description"),
     MEMBER_FORM(struct job_model, sha256, "sha256", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &sha256_form,
-                .about = "The hash of the description that the job uses.", .rule = "read-only"),
+                .about = "The hash of the description that the job uses.",
+                .rule = "if given, that of this model"),
     MEMBER_JSON(struct job_model, description, "description", FIELD_NULLABLE | FIELD_SKIP_EMPTY,
                 .about = "A model description in place of a name.", .rule = "1 MiB, 256 units"),
 };

@@ -19,9 +19,6 @@ static bool is_full(const struct check *check)
 
 static void check_model(struct check *check, const struct job_model *model)
 {
-    if (model->sha256[0] != '\0') {
-        check_fault(check, "/model/sha256", "is read-only");
-    }
     if (model->name[0] == '\0' && !model->description) {
         check_fault(check, "/model", "needs a name or a description");
     } else if (model->name[0] != '\0' && model->description) {

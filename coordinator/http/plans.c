@@ -373,14 +373,6 @@ static bool begin(struct asked *asked, struct job_spec *spec)
     return true;
 }
 
-/* The job's model has a hash, which only the coordinator may state. */
-static int check_spec(const struct job_spec *spec, struct err *err)
-{
-    struct job_spec checked = *spec;
-    checked.model.sha256[0] = '\0';
-    return job_spec_check(&checked, NULL, err);
-}
-
 static bool fill(struct planner_question *question, struct planning *planning)
 {
     struct asked *asked = (struct asked *)question;
@@ -395,7 +387,7 @@ static bool fill(struct planner_question *question, struct planning *planning)
     while (asked->exchange && asked->next < what_if_combinations(&asked->asked) &&
            begin(asked, &spec)) {
         struct err err = {0};
-        if (!asked->asked.has_vary || check_spec(&spec, &err) == 0) {
+        if (!asked->asked.has_vary || job_spec_check(&spec, NULL, &err) == 0) {
             return core_plan_question(asked->coordinator->core, &event, &spec, planning);
         }
         take_failure(asked, ERR_INVALID, err.text);

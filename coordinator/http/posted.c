@@ -308,6 +308,11 @@ static int resolve_model(struct coordinator *coordinator, struct posted_job *pos
     }
     const struct catalog_entry *entry = posted->model;
     snprintf(spec->model.name, sizeof(spec->model.name), "%s", entry->model->name);
+    if (spec->model.sha256[0] != '\0' && strcmp(spec->model.sha256, entry->sha256) != 0) {
+        record_fault(faults, "/model/sha256", "the description of this model has the hash %s",
+                     entry->sha256);
+        return ERR_INVALID;
+    }
     memcpy(spec->model.sha256, entry->sha256, SHA256_SIZE);
     posted->data.tune = job_tunes(spec, entry->model);
     rc = check_sizes(spec, entry->model, named != NULL, faults, err);

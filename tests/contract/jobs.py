@@ -696,6 +696,20 @@ def test_a_running_job_is_exported():
         api.problem("POST", f"{path}/export", {}, key, code="idempotency_mismatch")
 
 
+def test_the_spec_of_a_job_is_a_job_again():
+    with Api() as api:
+        FakeAgent(api, "one")
+        for job in (JOB, {**JOB, "strategy": "parameter_server"}):
+            spec = api.submit(job)["spec"]
+            again = api.submit(spec)["spec"]
+            must(again == spec, f"{again}, not {spec}")
+            spec["model"]["sha256"] = "0" * 64
+            api.problem(
+                "POST", "/v1/jobs", spec, code="invalid_fields", words=("/model/sha256", "hash")
+            )
+
+
+
 def test_a_job_is_cloned_from_its_checkpoint():
     with Api() as api:
         agent = FakeAgent(api, "one")
