@@ -47,7 +47,8 @@ static const struct field options_fields[] = {
                 .about = "How far each side of a pair moves: both to the middle (`equal`), or the "
                          "less accurate one further (`accuracy`), by the losses of 256 training "
                          "samples at each average.",
-                .rule = "`accuracy` not with `average_by` `samples`"),
+                .rule = "`accuracy` not with `average_by` `samples`, nor with "
+                        "`dataset.train.local`"),
     MEMBER_DOUBLE(struct gossip_options, critical, "critical", 0, 0, 1,
                   .about = "Of a group that is too slow to train all of its samples between two "
                            "averages: the share of those that it trains which have the largest "
@@ -140,6 +141,10 @@ static void check_others(struct check *check, const struct job_spec *spec)
     static const char none[] = "is not for jobs of groups that train apart";
     if (spec->pipeline != JOB_SYNC) {
         check_fault(check, "/pipeline", "'async' %s: each group is one device", none);
+    }
+    if (spec->compression != CODEC_NONE) {
+        check_fault(check, "/compression", "'%s' %s: copies of the state travel whole",
+                    compression_names[spec->compression], none);
     }
     if (spec->cut_count > 0) {
         check_fault(check, "/cuts", "%s: each device has the whole model", none);

@@ -45,6 +45,10 @@ void gossip_succeed(struct core *core, struct parent_slot *parent,
     struct job_progress *progress = &parent->job.progress;
     struct parent *row = &parent->parent;
     char message[MESSAGE_SIZE] = "trained";
+    if (row->gossip.good >= GOOD_AVERAGES) {
+        text_set(message, sizeof(message), "%d averages in a row have an accuracy of %g",
+                 GOOD_AVERAGES, parent->job.spec.gossip.target_accuracy);
+    }
     if (name_left_out(row, without, message)) {
         reason = "degraded";
     }

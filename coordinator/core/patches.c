@@ -24,7 +24,7 @@ void patches_on_patch(struct core *core, const struct event *event)
     const struct event_job_patch *patch = &event->job_patch;
     struct job_slot *job = slots_job(core, patch->job.text);
     if (slots_parent(core, patch->job.text)) {
-        act_problem(core, PROBLEM_WRONG_STATE, "a job of sub-models cannot be changed");
+        act_problem(core, PROBLEM_WRONG_STATE, "a job that consists of groups cannot be changed");
         return;
     }
     if (!job) {

@@ -25,16 +25,18 @@ void progress_set_step(struct job_slot *job, int64_t step)
 {
     struct job_progress *progress = &job->job.progress;
     int64_t steps_per_epoch = job_epoch_samples(&job->job.data) / job->job.spec.batch;
+    /* A group that mixes trains on until its parent ends. */
+    const bool ends = job->job.spec.steps != STEPS_MAX;
     progress->step = step;
-    progress->steps = job->total_steps;
-    progress->fraction = (double)step / (double)job->total_steps;
+    progress->steps = ends ? job->total_steps : 0;
+    progress->fraction = ends ? (double)step / (double)job->total_steps : 0;
     /* The epoch of the next step, or of the last one at the end. */
     int64_t at = step < job->total_steps ? step : job->total_steps - 1;
     progress->epoch = at / steps_per_epoch + 1;
     bool trains = states_plan_active(job) && job->plan.state != PLAN_PREPARING;
     double seconds = trains ? job->plan.measured_step_seconds : 0;
     progress->samples_per_second = seconds > 0 ? (double)job->job.spec.batch / seconds : 0;
-    progress->eta_seconds = seconds > 0 ? (double)(job->total_steps - step) * seconds : 0;
+    progress->eta_seconds = ends && seconds > 0 ? (double)(job->total_steps - step) * seconds : 0;
 }
 
 void progress_halt(struct job_slot *job)

@@ -72,13 +72,13 @@ class NamespaceFleet(Fleet):
     def exposure(self):
         return [] if self.tls else ["--insecure"]
 
-    def start_coordinator(self, *arguments, listen=None):
+    def start_coordinator(self, *arguments, listen=None, prefix=()):
         """On the device coord, wherever the driver runs."""
         return super().start_coordinator(
             *self.exposure,
             *arguments,
             listen=listen or f"{os.environ['FLEET_COORD']}:0",
-            prefix=[str(TOOL), "exec", "coord", "--"],
+            prefix=[str(TOOL), "exec", "coord", "--", *prefix],
         )
 
     def start_device(self, name, *arguments):
