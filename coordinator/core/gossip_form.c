@@ -215,6 +215,8 @@ void gossip_begin_group(struct core *core, struct parent_slot *parent, size_t gr
                                    .data = &data,
                                    .model = parent->model};
     if (groups_begin(core, parent, &row->part[group], &made)) {
+        incidents_take_over(core, groups_job(core, &row->part[group]),
+                            &parent->mixes.group[group].incidents);
         if (job_is_local(&parent->job.spec)) {
             member->samples = job_epoch_samples(&data); /* they may have changed */
             member->held = spec.test_local.holdout > 0 ? data.test_samples : 0;

@@ -103,6 +103,7 @@ static void replace(struct core *core, struct parent_slot *parent, size_t group,
     gossip_leave_job(parent, group);
     part->state = PART_WAITING;
     if (job) {
+        incidents_hand_over(job, &parent->mixes.group[group].incidents);
         groups_cancel(core, &gone, "replaced", why);
     }
 }

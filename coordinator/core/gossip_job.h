@@ -7,6 +7,7 @@
 #include "coordinator/core/gossip.h"
 #include "coordinator/core/gossip_claims.h"
 #include "coordinator/core/gossip_watch.h"
+#include "coordinator/core/incidents.h"
 #include "coordinator/core/parent_row.h"
 #include "schema/mix_duty.h"
 
@@ -29,6 +30,7 @@ struct gossip_work {
         bool has_distance;
         bool averages; /* an average is under way since its device appended to its data */
         bool measured; /* its device has reported transfers that were not looked at */
+        struct incidents incidents; /* of its last job, until the next one begins */
         struct gossip_watch watch;
     } group[GROUPS_MAX];
 };

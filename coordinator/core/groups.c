@@ -235,6 +235,9 @@ void groups_end(struct core *core, struct parent_slot *parent, int state, const 
         groups_cancel(core, part, "", "its parent has ended");
         part->state = part->state == PART_TRAINS ? PART_MISSING : part->state;
     }
+    for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
+        incidents_abandon(core, &parent->job, &parent->mixes.group[g].incidents);
+    }
     set_state(core, parent, state, reason, "%s", message);
     parent->parent.phase = PARENT_ENDED;
     parent->job.ended_ms = core->wall_ms;

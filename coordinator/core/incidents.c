@@ -273,23 +273,71 @@ void incidents_end(struct core *core, struct job_slot *job)
     }
 }
 
+/* ---- a job that another one takes over ---- */
+
+void incidents_hand_over(struct job_slot *job, struct incidents *kept)
+{
+    if (job->incidents.open) {
+        *kept = job->incidents;
+        job->incidents.open = job->mark.incident = false;
+    }
+}
+
+/* The steps of the other job count from its own beginning. */
+void incidents_take_over(struct core *core, struct job_slot *job, struct incidents *kept)
+{
+    if (kept->open) {
+        job->incidents = *kept;
+        job->incidents.row.job = job->job.id;
+        job->incidents.row.step_reached = 0;
+        kept->open = false;
+        changed(core, job);
+    }
+}
+
+void incidents_abandon(struct core *core, const struct job *parent, struct incidents *kept)
+{
+    if (kept->open) {
+        kept->open = false;
+        kept->row.state = INCIDENT_ABANDONED;
+        kept->row.revision++;
+        act_persist(core, OBJECT_INCIDENT, &kept->row);
+        act_wake(core, OBJECT_INCIDENT, kept->row.id.text);
+        act_publish_job(core, "incident_abandoned", parent, kept->row.id.text,
+                        "group %" PRId64 " of '%.60s' does not begin again: the job has ended",
+                        kept->row.of.group, parent->spec.name);
+    }
+}
+
+/* ---- after a restart ---- */
+
+/* Of the job; or, where another one is to take over, of its parent. NULL: both have ended. */
+static struct incidents *find_place(struct core *core, const struct incident *row)
+{
+    struct job_slot *job = slots_job(core, row->job.text);
+    struct parent_slot *parent = slots_parent(core, row->of.parent.text);
+    const bool mixes = parent && parent->job.spec.strategy == STRATEGY_GOSSIP &&
+                       row->of.part == JOB_GROUP && row->of.group < GROUPS_MAX;
+    return job ? &job->incidents : mixes ? &parent->mixes.group[row->of.group].incidents : NULL;
+}
+
 /* Only times of day survive a restart: good enough to show how long it took. */
 void incidents_restore(struct core *core, const struct incident *row)
 {
-    struct job_slot *job = slots_job(core, row->job.text);
+    struct incidents *place = find_place(core, row);
     ids_seen(core, row->id.text);
-    if (!job || row->state != INCIDENT_OPEN) {
+    if (!place || row->state != INCIDENT_OPEN) {
         return;
     }
     const int64_t wall[] = {row->suspected_ms, row->detected_ms, row->decided_ms, row->ready_ms};
-    int64_t *const time[] = {&job->incidents.times.suspected_ms, &job->incidents.times.detected_ms,
-                             &job->incidents.times.decided_ms, &job->incidents.times.ready_ms};
+    int64_t *const time[] = {&place->times.suspected_ms, &place->times.detected_ms,
+                             &place->times.decided_ms, &place->times.ready_ms};
     for (size_t i = 0; i < sizeof(wall) / sizeof(wall[0]); i++) {
         int64_t age_ms = core->wall_ms > wall[i] ? core->wall_ms - wall[i] : 0;
         *time[i] = wall[i] == 0 ? 0 : age_ms < core->now_ms ? core->now_ms - age_ms : 1;
     }
-    job->incidents.row = *row;
-    job->incidents.open = true;
-    const char *message = job->incidents.row.message, *waiting = strstr(message, WAITING);
-    job->incidents.message_end = waiting ? (size_t)(waiting - message) : 0;
+    place->row = *row;
+    place->open = true;
+    const char *message = place->row.message, *waiting = strstr(message, WAITING);
+    place->message_end = waiting ? (size_t)(waiting - message) : 0;
 }

@@ -46,6 +46,13 @@ void incidents_settle(struct core *core, struct job_slot *job);
 void incidents_cost(const struct job_slot *job, char *out, size_t size);
 /* Close the incident: the job has ended or is paused. */
 void incidents_end(struct core *core, struct job_slot *job);
+/* Another job takes over the part of this one in their parent: take its open incident to `kept`,
+ * until that job begins. */
+void incidents_hand_over(struct job_slot *job, struct incidents *kept);
+/* That job begins: the incident is about it now, and ends when it trains. */
+void incidents_take_over(struct core *core, struct job_slot *job, struct incidents *kept);
+/* No job will: the parent ends. */
+void incidents_abandon(struct core *core, const struct job *parent, struct incidents *kept);
 /* Restore an open incident from its row. */
 void incidents_restore(struct core *core, const struct incident *row);
 

@@ -97,8 +97,10 @@ def successors(fleet, job):
 
 
 def losses_of(fleet, job):
-    """(cause, device) of the devices that the job's incidents name."""
+    """(cause, device) of the devices that the job's incidents name. All groups train again."""
     incidents = fleet.get(f"/v1/jobs/{job['id']}/incidents")["items"]
+    for one in incidents:
+        must(one["state"] == "resolved" and one["seconds"]["resume"] > 0, f"{one}")
     return [(one["cause"], device["id"]) for one in incidents for device in one["devices"]]
 
 
