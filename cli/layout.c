@@ -141,6 +141,25 @@ static void write_range(const json_t *range, cell_text out)
     }
 }
 
+static void write_numbers(const json_t *list, cell_text out)
+{
+    for (size_t i = 0, next = 0; i < json_array_size(list); i = next) {
+        const json_int_t first = json_integer_value(json_array_get(list, i));
+        const size_t used = strlen(out);
+        for (next = i + 1;
+             json_integer_value(json_array_get(list, next)) == first + (json_int_t)(next - i);) {
+            next++;
+        }
+        const json_int_t last = first + (json_int_t)(next - i) - 1;
+        (void)snprintf(out + used, LAYOUT_CELL_SIZE - used, "%s%" JSON_INTEGER_FORMAT,
+                       used > 0 ? "," : "", first);
+        if (last > first) {
+            const size_t more = strlen(out);
+            (void)snprintf(out + more, LAYOUT_CELL_SIZE - more, "-%" JSON_INTEGER_FORMAT, last);
+        }
+    }
+}
+
 static void write_value(const struct column *column, const json_t *row, const json_t *value,
                         const struct layout_style *style, cell_text out)
 {
@@ -159,6 +178,7 @@ static void write_value(const struct column *column, const json_t *row, const js
         (void)snprintf(out, LAYOUT_CELL_SIZE, "%.3g %%", json_number_value(value) * 100);
         return;
     case CELL_RANGE: write_range(value, out); return;
+    case CELL_NUMBERS: write_numbers(value, out); return;
     case CELL_AGE: write_age(json_string_value(value), style->now_ms, out); return;
     case CELL_SHORT:
         write_scalar(value, out);
@@ -295,9 +315,21 @@ static int add_values(const struct column *column, size_t count, const json_t *o
     return rc;
 }
 
+/* The layout of the answer: the variant whose rows it has, or the layout itself. */
+static const struct layout *fitting(const struct layout *layout, const json_t *answer)
+{
+    for (size_t i = 0; layout->variant && layout->variant[i]; i++) {
+        if (json_is_array(layout_value(answer, layout->variant[i]->rows))) {
+            return layout->variant[i];
+        }
+    }
+    return layout;
+}
+
 int layout_rows(const struct layout *layout, const json_t *answer, struct layout_style *style,
                 struct buf *out, struct err *err)
 {
+    layout = fitting(layout, answer);
     ASSERT(layout->column_count <= LAYOUT_COLUMNS_MAX);
     const json_t *rows = layout_value(answer, layout->rows);
     cell_text *cells = calloc(json_array_size(rows) * layout->column_count + 1, sizeof(*cells));
@@ -329,6 +361,7 @@ static int add_id(const struct layout *layout, const json_t *row, struct buf *ou
 
 int layout_ids(const struct layout *layout, const json_t *answer, struct buf *out, struct err *err)
 {
+    layout = fitting(layout, answer);
     if (layout->rows[0] == '\0') {
         return add_id(layout, answer, out, err);
     }

@@ -93,23 +93,77 @@ static const struct column plan_summary[] = {
 };
 LAYOUT(layout_plan, "stages", stage_columns, "device", SUMMARY(plan_summary));
 
+/* What would train a job: `at` is the path of its plan, "" or "plan/". */
+#define PREVIEW_STARTS(at)                                                                         \
+    COLUMN("STARTS", at "starts", CELL_TEXT), COLUMN("WAITING_FOR", at "waiting_for", CELL_TEXT)
+#define MIXES_SUMMARY(at)                                                                          \
+    PREVIEW_STARTS(at), COLUMN("PERIOD", at "gossip/period_seconds", CELL_SECONDS),                \
+        COLUMN("COPY", at "gossip/copy_bytes", CELL_BYTES),                                        \
+        COLUMN("EPOCH", at "gossip/epoch_seconds", CELL_SECONDS),                                  \
+        COLUMN("TOTAL", at "gossip/total_seconds", CELL_SECONDS),                                  \
+        COLUMN("ROUNDS", at "gossip/rounds_seconds", CELL_SECONDS),                                \
+        COLUMN("SIZED_ROUNDS", at "gossip/sized_rounds_seconds", CELL_SECONDS),                    \
+        COLUMN("PIPELINE", at "gossip/pipeline_seconds", CELL_SECONDS),                            \
+        COLUMN("SINGLE", at "gossip/single_seconds", CELL_SECONDS),                                \
+        COLUMN("FASTEST", at "gossip/fastest", CELL_TEXT)
+#define SLICES_SUMMARY(at)                                                                         \
+    PREVIEW_STARTS(at), COLUMN("STEM", at "submodel/stem_seconds", CELL_SECONDS),                  \
+        COLUMN("GROUPS", at "submodel/groups_seconds", CELL_SECONDS),                              \
+        COLUMN("JOINT", at "submodel/joint_seconds", CELL_SECONDS),                                \
+        COLUMN("TOTAL", at "submodel/total_seconds", CELL_SECONDS),                                \
+        COLUMN("PIPELINE", at "submodel/pipeline_seconds", CELL_SECONDS),                          \
+        COLUMN("SINGLE", at "submodel/single_seconds", CELL_SECONDS),                              \
+        COLUMN("FASTEST", at "submodel/fastest", CELL_TEXT)
+
+static const struct column mixes_columns[] = {
+    COLUMN("GROUP", ".", CELL_TEXT),
+    COLUMN("DEVICE", "name", CELL_TEXT),
+    COLUMN("SAMPLES", "samples", CELL_TEXT),
+    COLUMN("SAMPLES/S", "samples_per_second", CELL_TEXT),
+    COLUMN("EVERY", "every", CELL_TEXT),
+    COLUMN("SLOWS", "slows", CELL_TEXT, .wide = true),
+    COLUMN("GIVES/S", "given_bytes_per_second", CELL_BYTES),
+    COLUMN("TAKES/S", "taken_bytes_per_second", CELL_BYTES),
+    COLUMN("LINK", "link_share", CELL_SHARE),
+};
+static const struct column mixes_summary[] = {MIXES_SUMMARY("")};
+static LAYOUT(mixes_preview, "gossip/groups", mixes_columns, "device", SUMMARY(mixes_summary));
+static const struct column mixes_forecast_summary[] = {MIXES_SUMMARY("plan/")};
+static LAYOUT(mixes_forecast, "plan/gossip/groups", mixes_columns, "device",
+              SUMMARY(mixes_forecast_summary));
+
+static const struct column slices_columns[] = {
+    COLUMN("GROUP", "group", CELL_TEXT),
+    COLUMN("DEVICE", "name", CELL_TEXT),
+    COLUMN("CLASSES", "classes", CELL_NUMBERS),
+    COLUMN("WIDTH", "width", CELL_SHARE),
+    COLUMN("SAMPLES", "samples", CELL_TEXT),
+    COLUMN("MEMORY", "memory_bytes", CELL_BYTES),
+    COLUMN("BEGINS", "begins_seconds", CELL_SECONDS),
+    COLUMN("SECONDS", "seconds", CELL_SECONDS),
+    COLUMN("FAILURE", "failure", CELL_TEXT, .wide = true),
+};
+static const struct column slices_summary[] = {SLICES_SUMMARY("")};
+static LAYOUT(slices_preview, "submodel/groups", slices_columns, "device", SUMMARY(slices_summary));
+static const struct column slices_forecast_summary[] = {SLICES_SUMMARY("plan/")};
+static LAYOUT(slices_forecast, "plan/submodel/groups", slices_columns, "device",
+              SUMMARY(slices_forecast_summary));
+
 static const struct column preview_summary[] = {
-    COLUMN("STARTS", "starts", CELL_TEXT),
-    COLUMN("WAITING_FOR", "waiting_for", CELL_TEXT),
+    PREVIEW_STARTS(""),
     COLUMN("STEP", "predicted_step_seconds", CELL_SECONDS),
     COLUMN("TOTAL", "predicted_total_seconds", CELL_SECONDS),
     COLUMN("EFFICIENCY", "predicted_efficiency", CELL_SHARE),
     COLUMN("PIPELINE_STEP", "parameter_server/pipeline_step_seconds", CELL_SECONDS),
     COLUMN("SINGLE_STEP", "parameter_server/single_step_seconds", CELL_SECONDS),
     COLUMN("FASTEST", "parameter_server/fastest", CELL_TEXT),
-    COLUMN("FASTEST", "gossip/fastest", CELL_TEXT),
-    COLUMN("FASTEST", "submodel/fastest", CELL_TEXT),
 };
-LAYOUT(layout_preview, "stages", stage_columns, "device", SUMMARY(preview_summary));
+static const struct layout *const preview_variants[] = {&mixes_preview, &slices_preview, NULL};
+LAYOUT(layout_preview, "stages", stage_columns, "device", SUMMARY(preview_summary),
+       .variant = preview_variants);
 
 static const struct column forecast_summary[] = {
-    COLUMN("STARTS", "plan/starts", CELL_TEXT),
-    COLUMN("WAITING_FOR", "plan/waiting_for", CELL_TEXT),
+    PREVIEW_STARTS("plan/"),
     COLUMN("STEP", "plan/predicted_step_seconds", CELL_SECONDS),
     COLUMN("TOTAL", "plan/predicted_total_seconds", CELL_SECONDS),
     COLUMN("EFFICIENCY", "plan/predicted_efficiency", CELL_SHARE),
@@ -118,10 +172,10 @@ static const struct column forecast_summary[] = {
     COLUMN("PIPELINE_STEP", "plan/parameter_server/pipeline_step_seconds", CELL_SECONDS),
     COLUMN("SINGLE_STEP", "plan/parameter_server/single_step_seconds", CELL_SECONDS),
     COLUMN("FASTEST", "plan/parameter_server/fastest", CELL_TEXT),
-    COLUMN("FASTEST", "plan/gossip/fastest", CELL_TEXT),
-    COLUMN("FASTEST", "plan/submodel/fastest", CELL_TEXT),
 };
-LAYOUT(layout_forecast, "plan/stages", stage_columns, "device", SUMMARY(forecast_summary));
+static const struct layout *const forecast_variants[] = {&mixes_forecast, &slices_forecast, NULL};
+LAYOUT(layout_forecast, "plan/stages", stage_columns, "device", SUMMARY(forecast_summary),
+       .variant = forecast_variants);
 
 static const struct column incident_columns[] = {
     COLUMN("ID", "id", CELL_TEXT),

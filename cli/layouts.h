@@ -15,6 +15,7 @@ enum cell {
     CELL_BYTES,   /* "1.5 MiB" */
     CELL_SHARE,   /* a fraction as "46 %" */
     CELL_RANGE,   /* an object of `first` and `end`, one past the last: "0-3" */
+    CELL_NUMBERS, /* a list of whole numbers that rise: "0-3,7" */
     CELL_AGE,     /* the time since then: "35s", "12m", "3h", "9d" */
     CELL_SHORT,   /* the first 12 characters */
 };
@@ -36,6 +37,8 @@ struct layout {
     /* Of the answer itself, a line each after its rows; NULL: none. */
     const struct column *summary;
     size_t summary_count;
+    /* Layouts that take the place of this one where the answer has their rows; ends with NULL. */
+    const struct layout *const *variant;
 };
 
 extern const struct layout layout_jobs, layout_job, layout_plans, layout_plan, layout_incidents,

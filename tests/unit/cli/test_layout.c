@@ -144,6 +144,42 @@ static void ids_are_one_a_line(void **state)
     assert_string_equal(out.data, "a\n7\n");
 }
 
+static void check_preview(const char *answer, const char *expected)
+{
+    json_auto_t *value = parsed(answer);
+    struct layout_style style = {.now_ms = NOW_MS};
+    BUF_AUTO struct buf out;
+    struct err err = {0};
+    buf_init(&out, 1 << 16);
+    assert_ok(layout_rows(&layout_preview, value, &style, &out, &err), &err);
+    assert_string_equal(out.data, expected);
+}
+
+/* Its stages are those of a pipeline, which it is compared with. */
+static void a_preview_shows_the_groups_of_a_job_that_consists_of_them(void **state)
+{
+    (void)state;
+    check_preview("{\"starts\": true, \"stages\": [{}], \"gossip\": {\"groups\": [{\"name\": \"a\","
+                  "\"samples\": 500, \"samples_per_second\": 100, \"every\": 4, \"slows\": true,"
+                  "\"given_bytes_per_second\": 2048, \"taken_bytes_per_second\": 1024,"
+                  "\"link_share\": 0.5}], \"total_seconds\": 7, \"fastest\": \"gossip\"}}",
+                  "GROUP  DEVICE  SAMPLES  SAMPLES/S  EVERY  GIVES/S  TAKES/S  LINK\n"
+                  "0      a       500      100        4      2.0 KiB  1.0 KiB  50 %\n"
+                  "\n"
+                  "STARTS        yes\n"
+                  "TOTAL         7 s\n"
+                  "FASTEST       gossip\n");
+    check_preview("{\"starts\": true, \"stages\": [{}], \"submodel\": {\"groups\": [{\"group\": 0,"
+                  "\"name\": \"a\", \"classes\": [0, 1, 2, 5], \"width\": 0.25, \"samples\": 500,"
+                  "\"memory_bytes\": 1024, \"begins_seconds\": 0, \"seconds\": 3}],"
+                  "\"total_seconds\": 7}}",
+                  "GROUP  DEVICE  CLASSES  WIDTH  SAMPLES  MEMORY   BEGINS  SECONDS\n"
+                  "0      a       0-2,5    25 %   500      1.0 KiB  0 s     3 s\n"
+                  "\n"
+                  "STARTS       yes\n"
+                  "TOTAL        7 s\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +191,7 @@ int main(void)
         cmocka_unit_test(answers_of_another_shape_have_no_rows),
         cmocka_unit_test(an_object_shows_what_it_has),
         cmocka_unit_test(ids_are_one_a_line),
+        cmocka_unit_test(a_preview_shows_the_groups_of_a_job_that_consists_of_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
