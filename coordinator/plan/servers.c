@@ -370,16 +370,16 @@ static void improve(struct servers_scratch *scratch, struct servers_plan *out)
     }
 }
 
-/* A plan from each number of servers. Return whether the units fit on any. */
-static bool find_plans(struct servers_scratch *scratch)
+/* A plan from each number of servers that is wanted. Return whether the units fit on any. */
+static bool find_plans(struct servers_scratch *scratch, size_t wanted)
 {
     const struct servers_problem *problem = scratch->problem;
+    scratch->wanted = wanted;
     bool placed = false, spent = false;
     for (size_t k = 1; k <= SERVERS_MAX; k++) {
         struct servers_plan unused;
-        const bool may = (problem->server_count == 0 || problem->server_count == k) &&
-                         k <= scratch->pool_count && k <= problem->stages_max &&
-                         k <= problem->unit_count && !spent;
+        const bool may = (wanted == 0 || wanted == k) && k <= scratch->pool_count &&
+                         k <= problem->stages_max && k <= problem->unit_count && !spent;
         scratch->of_count[k].total.step_seconds = INFINITY;
         placed = (may && find_plan(scratch, k)) || placed;
         if (isfinite(scratch->of_count[k].total.step_seconds)) {
@@ -390,6 +390,24 @@ static bool find_plans(struct servers_scratch *scratch)
         }
     }
     return placed;
+}
+
+/* A search for any number of servers may pass a plan with the given one that is faster. */
+static void find_on_the_way(struct servers_scratch *scratch)
+{
+    const size_t wanted = scratch->problem->server_count;
+    struct servers_trial best = scratch->of_count[wanted];
+    scratch->found = isfinite(best.total.step_seconds);
+    (void)find_plans(scratch, 0);
+    for (size_t k = 1; k <= SERVERS_MAX; k++) {
+        const struct servers_trial *found = &scratch->of_count[k];
+        if (found->layout.server_count == wanted && servers_trial_faster(found, &best, 0)) {
+            best = *found;
+        }
+        scratch->of_count[k].total.step_seconds = INFINITY;
+    }
+    scratch->of_count[wanted] = best;
+    scratch->wanted = wanted;
 }
 
 /* Of the plans within the tie rule's share of the fastest, the one with the fewest servers. */
@@ -451,11 +469,15 @@ int servers_solve(const struct servers_problem *problem, struct servers_scratch 
         return rc;
     }
     scratch->problem = problem;
+    scratch->found = false;
     rank(scratch);
     scratch->asked = 0;
     scratch->grain = search_grain(problem->micro_batches);
     fill_pool(scratch);
-    const bool placed = find_plans(scratch);
+    const bool placed = find_plans(scratch, problem->server_count);
+    if (problem->server_count > 0 && !problem->server_end) {
+        find_on_the_way(scratch);
+    }
     const struct servers_trial *chosen = choose_plan(scratch);
     if (!chosen && problem->cancelled && *problem->cancelled) {
         return err_set(err, ERR_CANCELLED, "the search for servers and workers was cancelled");

@@ -163,7 +163,7 @@ bool servers_improve(struct servers_scratch *scratch)
         }
     }
     const bool may_add = count < SERVERS_MAX && count < problem->unit_count;
-    for (size_t at = 0; at <= count && problem->server_count == 0; at++) {
+    for (size_t at = 0; at <= count && scratch->wanted == 0; at++) {
         if ((at < count && try_without(scratch, at)) || (may_add && try_pool(scratch, at, true))) {
             return true;
         }

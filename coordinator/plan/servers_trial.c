@@ -175,7 +175,7 @@ bool servers_trial_spent(const struct servers_scratch *scratch, const struct ser
 {
     const struct servers_problem *problem = scratch->problem;
     const double most = problem->work_max > 0 ? problem->work_max : SERVERS_WORK_MAX;
-    const bool found = isfinite(plan->total.step_seconds);
+    const bool found = scratch->found || isfinite(plan->total.step_seconds);
     return scratch->asked > (found ? most : NO_PLAN_WORK * most) ||
            (problem->cancelled && *problem->cancelled);
 }

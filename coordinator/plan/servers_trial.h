@@ -37,6 +37,8 @@ struct servers_scratch {
     double asked; /* times of shares so far, and of workers: the work of the search */
     struct shares_scratch *shares;
     const struct servers_problem *problem;
+    size_t wanted; /* number of servers that is searched for; 0: any */
+    bool found;    /* an earlier part of the search has a plan */
     struct servers_ranked by_speed[SERVERS_DEVICES_MAX], by_rate[SERVERS_DEVICES_MAX];
     size_t worker_count, server_count; /* of the two lists: devices that may */
     struct servers_times times;

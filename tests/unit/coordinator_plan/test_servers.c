@@ -71,6 +71,30 @@ static void plans_of_four_devices_are_close_to_the_best_of_all(void **state)
     compare_with_all(82, largest_cases, true);
 }
 
+/* The search for any number of servers takes another way. */
+static void a_given_number_of_servers_is_no_slower_than_the_same_number_by_choice(void **state)
+{
+    struct draws draws = draws_of(1, 83);
+    size_t several = 0;
+    (void)state;
+    for (size_t i = 0; i < cases; i++) {
+        struct servers_plan free_plan, plan;
+        struct err err = {0};
+        servers_sample_draw(&sample, &draws, true);
+        sample.problem.server_count = 0;
+        sample.problem.server_device = sample.problem.server_end = NULL;
+        if (servers_solve(&sample.problem, scratch, &free_plan, &err) != 0) {
+            continue;
+        }
+        sample.problem.server_count = free_plan.server_count;
+        assert_ok(servers_solve(&sample.problem, scratch, &plan, &err), &err);
+        assert_int_equal(plan.server_count, free_plan.server_count);
+        assert_true(plan.step_seconds <= free_plan.step_seconds * (1 + NEAR));
+        several += free_plan.server_count > 1;
+    }
+    assert_true(several > cases / 10);
+}
+
 /* ---- choices ---- */
 
 static void solve(struct servers_plan *plan)
@@ -293,6 +317,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_are_close_to_the_best_of_all),
+        cmocka_unit_test(a_given_number_of_servers_is_no_slower_than_the_same_number_by_choice),
         cmocka_unit_test(plans_of_four_devices_are_close_to_the_best_of_all),
         cmocka_unit_test(equal_devices_with_fast_links_have_one_server_and_equal_shares),
         cmocka_unit_test(several_servers_help_where_their_links_are_the_bottleneck),
