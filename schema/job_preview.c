@@ -94,7 +94,8 @@ static const struct field preview_fields[] = {
                   FIELD_NULLABLE, 0, 0, .about = "Of one step."),
     MEMBER_DOUBLE(struct job_preview, predicted_efficiency, "predicted_efficiency", FIELD_NULLABLE,
                   0, 0,
-                  .about = "The best step time of any partition divided by the predicted one."),
+                  .about = "The step time if the plan's devices were always busy, divided by the "
+                           "predicted one."),
     MEMBER_DOUBLE(struct job_preview, predicted_total_seconds, "predicted_total_seconds",
                   FIELD_NULLABLE, 0, 0, .about = "For all steps, including completed ones."),
     MEMBER_INT(struct job_preview, steps, "steps", FIELD_REQUIRED, 0, INTEGER_MAX,

@@ -109,9 +109,9 @@ static const struct field stage_fields[] = {
                   .about = "`parameter_server`: from the beginning of its last backward pass to "
                            "the answer to its last sum."),
     MEMBER_INT(struct plan_stage, pull_segments, "pull_segments", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
-               .about = "Requests for parameters in a step."),
+               .about = "Requests for parameters in a step. Left out: it keeps all units."),
     MEMBER_INT(struct plan_stage, push_segments, "push_segments", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
-               .about = "Requests for its first sum of a step."),
+               .about = "Requests for its first sum of a step. Left out: it keeps all units."),
     MEMBER_DOUBLE(struct plan_stage, measured_forward_seconds, "measured_forward_seconds",
                   FIELD_NULLABLE, 0, 0, .about = STAGE_SECONDS),
     MEMBER_DOUBLE(struct plan_stage, measured_backward_seconds, "measured_backward_seconds",
@@ -207,7 +207,8 @@ static const struct field plan_fields[] = {
     MEMBER_DOUBLE(struct plan, predicted_step_seconds, "predicted_step_seconds", 0, 0, 0,
                   .about = "Of one step."),
     MEMBER_DOUBLE(struct plan, predicted_efficiency, "predicted_efficiency", 0, 0, 0,
-                  .about = "The best step time of any partition divided by the predicted one."),
+                  .about = "The step time if the plan's devices were always busy, divided by the "
+                           "predicted one."),
     MEMBER_BOOL(struct plan, optimal, "optimal", 0,
                 .about = "Proven: no plan in the greedy order is faster by more than 1 %."),
     MEMBER_DOUBLE(struct plan, gap, "gap", 0, 0, 0,
