@@ -322,6 +322,12 @@ static bool export_now(struct core *core, struct job_slot *job)
     if (refuse_export(core, job)) {
         return false;
     }
+    if (job->job.state == JOB_PAUSED && job->job.version == job->total_steps) {
+        act_problem(core, PROBLEM_WRONG_STATE,
+                    "only the last evaluation is left: resume the job, which ends with a "
+                    "checkpoint");
+        return false;
+    }
     exports_ask(core, job);
     return true;
 }

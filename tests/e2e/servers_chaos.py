@@ -97,24 +97,52 @@ def test_a_worker_dies_and_no_step_is_made_again():
         must(incidents[-1]["steps_redone"] == 0, f"{incidents}")
 
 
+EVALUATED_STEPS = 60
+EVALUATED = {
+    **WITH_WORKERS,
+    "steps": EVALUATED_STEPS,
+    "dataset": {"train": "fashion-train", "test": "fashion-test"},
+    "evaluate": {"every_epochs": 1},
+}
+
+
+def evaluating_fleet():
+    """Its last evaluation takes seconds."""
+    fleet = fashion_fleet(AGENTS, "--slowdown", 40, lease_ms=LEASE_MS)
+    fleet.upload("fashion-test", "fashion-mini", "test")
+    return fleet
+
+
+def finish_evaluated(trial):
+    done = trial.fleet.wait(trial.job, "succeeded")
+    expected = train(trial_job(**EVALUATED), FASHION)[0]
+    must(trial.fleet.checkpoint_sha256(trial.job) == expected, "other weights")
+    must(done["progress"]["accuracy"] is not None, f"{done['progress']}")
+
+
+def check_a_job_pauses_during_the_last_evaluation():
+    with evaluating_fleet() as fleet:
+        trial = Trial(fleet, **EVALUATED)
+        fleet.wait_for_step(trial.job, EVALUATED_STEPS)
+        fleet.verb(trial.job, "pause")
+        paused = fleet.wait(trial.job, "paused")
+        must(paused["version"] == EVALUATED_STEPS, f"{paused}")
+        refused = fleet.verb(trial.job, "export", expect=409)
+        must("last evaluation" in refused["detail"], f"{refused}")
+        fleet.coordinator.kill()
+        fleet.restart_coordinator(*OPTIONS)
+        must(fleet.job(trial.job)["progress"]["accuracy"] is None, "it was evaluated")
+        fleet.verb(trial.job, "resume")
+        finish_evaluated(trial)
+
+
 def check_a_worker_dies_during_the_last_evaluation():
-    steps = 60
-    fields = {
-        **WITH_WORKERS,
-        "steps": steps,
-        "dataset": {"train": "fashion-train", "test": "fashion-test"},
-        "evaluate": {"every_epochs": 1},
-    }
-    with fashion_fleet(AGENTS, "--slowdown", 40, lease_ms=LEASE_MS) as fleet:
-        fleet.upload("fashion-test", "fashion-mini", "test")
-        trial = Trial(fleet, **fields)
+    with evaluating_fleet() as fleet:
+        trial = Trial(fleet, **EVALUATED)
         worker = trial.agent(trial.stages("worker")[0])
-        fleet.wait_for_step(trial.job, steps)
+        fleet.wait_for_step(trial.job, EVALUATED_STEPS)
         worker.kill()
-        done = fleet.wait(trial.job, "succeeded")
-        expected = train(trial_job(**fields), FASHION)[0]
-        must(fleet.checkpoint_sha256(trial.job) == expected, "other weights")
-        must(done["progress"]["accuracy"] is not None, f"{done['progress']}")
+        finish_evaluated(trial)
         redone = [incident["steps_redone"] for incident in trial.incidents()]
         must(redone and max(redone) == 0, f"{trial.incidents()}")
 
