@@ -78,8 +78,8 @@ class Trial:
             must(incident["state"] in ("resolved", "abandoned"), f"{incident}")
 
 
-def fleet_of(agents=AGENTS):
-    return fashion_fleet(agents, "--slowdown", SLOWDOWN, lease_ms=LEASE_MS)
+def fleet_of(agents=AGENTS, slowdown=SLOWDOWN):
+    return fashion_fleet(agents, "--slowdown", slowdown, lease_ms=LEASE_MS)
 
 
 def test_a_worker_dies_and_no_step_is_made_again():
@@ -191,7 +191,7 @@ def check_all_workers_die():
 
 
 def check_all_die_and_come_back():
-    with fleet_of() as fleet:
+    with fleet_of(slowdown=4 * SLOWDOWN) as fleet:  # the center has a version long before the end
         trial = Trial(fleet)
         fleet.wait_until(trial.job, lambda seen: seen["version"] > 0, "a version in the center")
         for agent in fleet.agents:
