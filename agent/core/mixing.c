@@ -255,10 +255,15 @@ int64_t mixing_due_at(const struct mixing *mixing, int64_t every)
     return (passed ? mixing->passed : mixing->applied_step) + every;
 }
 
-void mixing_reach(struct mixing *mixing, int64_t version, int64_t every, int64_t now_ms)
+/* A group may be far beyond that step when it is told to slow down: it does so from where it is. */
+void mixing_reach(struct mixing *mixing, int64_t version, int64_t every, enum mixing_pace pace,
+                  int64_t now_ms)
 {
-    if (version >= mixing_due_at(mixing, every) && !mixing_is_reached(mixing, every)) {
+    const bool begins = pace == MIXING_SLOWS && !mixing->slows;
+    mixing->slows = pace == MIXING_SLOWS;
+    if (version >= mixing_due_at(mixing, every) && (begins || !mixing_is_reached(mixing, every))) {
         mixing->due_step = mixing_due_at(mixing, every);
+        mixing->due_version = version;
         mixing->due_ms = now_ms;
     }
 }
@@ -281,8 +286,12 @@ int64_t mixing_holds_at(const struct mixing *mixing, int64_t every, enum mixing_
     if (pace != MIXING_SLOWS) {
         return pace == MIXING_HOLDS ? due : MIXING_NEVER;
     }
-    const int64_t waited = mixing_is_reached(mixing, every) ? waited_ms(mixing, now_ms) : 0;
-    return waited < MIXING_SLOW_FOR_MS ? due + waited / MIXING_SLOW_MS : MIXING_NEVER;
+    if (!mixing_is_reached(mixing, every)) {
+        return due;
+    }
+    const int64_t waited = waited_ms(mixing, now_ms);
+    return waited < MIXING_SLOW_FOR_MS ? mixing->due_version + waited / MIXING_SLOW_MS
+                                       : MIXING_NEVER;
 }
 
 int64_t mixing_slows_until_ms(const struct mixing *mixing, int64_t every, int64_t now_ms)

@@ -60,7 +60,8 @@ struct mixing {
     int64_t passed;       /* the last step after which it went on without a mix, as ordered */
     int64_t mixes;        /* applied by this incarnation */
     int64_t due_step;     /* the last one that a mix was due after, once the group has made it */
-    int64_t due_ms;       /* when that was seen */
+    int64_t due_version, due_ms; /* its last step when that was seen, or it began to slow down */
+    bool slows;                  /* as told */
     struct mix_record record[MIXING_RECORDS_MAX]; /* not acknowledged; the oldest first */
     size_t record_count;
     size_t average_records; /* the first ones, that the newest average depends on */
@@ -111,8 +112,9 @@ static inline enum mixing_pace mixing_pace_of(const struct mix_duty *duty)
 {
     return duty->holds ? MIXING_HOLDS : duty->slows ? MIXING_SLOWS : MIXING_GOES_ON;
 }
-/* The group has made the step `version`. */
-void mixing_reach(struct mixing *mixing, int64_t version, int64_t every, int64_t now_ms);
+/* The group has made the step `version`, and is told how to go on. */
+void mixing_reach(struct mixing *mixing, int64_t version, int64_t every, enum mixing_pace pace,
+                  int64_t now_ms);
 /* Whether mixing_reach has seen that it has made the step that its mix is due after. */
 bool mixing_is_reached(const struct mixing *mixing, int64_t every);
 /* Return the step after which it makes none now; MIXING_NEVER: there is none. */

@@ -314,7 +314,7 @@ struct mixer_signals mixer_refresh(struct mixer *mixer)
     for (size_t p = 0; p < MIXING_PLACES; p++) {
         due = is_due(mixer, (enum mixing_place)p) || due;
     }
-    mixing_reach(mixing, atomic_load(&mixer->version), mixer->every, now_ms);
+    mixing_reach(mixing, atomic_load(&mixer->version), mixer->every, mixer->pace, now_ms);
     const int64_t next = mixing_due_at(mixing, mixer->every);
     const int64_t wants_at = mixing_wants(mixing, next, mixer->every) ? next : MIXING_NEVER;
     const struct mixer_news news = find_news(mixer, wants_at);

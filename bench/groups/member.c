@@ -95,7 +95,7 @@ void member_train(struct member *all, size_t count, struct member *member, int64
 {
     const struct mix_duty *duty = &member->assignment->run.mix;
     const enum mixing_pace pace = mixing_pace_of(duty);
-    mixing_reach(&member->mixing, member->step, duty->every, now_ms);
+    mixing_reach(&member->mixing, member->step, duty->every, pace, now_ms);
     const bool holds = member->step >= mixing_holds_at(&member->mixing, duty->every, pace, now_ms);
     mixing_tick(&member->mixing, now_ms);
     for (size_t p = 0; p < MIXING_PLACES; p++) {

@@ -273,7 +273,7 @@ static bool is_slow_enough(const struct world *world, const struct run *run,
         return true;
     }
     const int64_t elapsed_ms = now_ms - hold->slow_ms;
-    return elapsed_ms >= MIXING_SLOW_FOR_MS - MIXING_SLOW_MS ||
+    return elapsed_ms >= MIXING_SLOW_FOR_MS - 2 * MIXING_SLOW_MS ||
            step - hold->slow_step <= elapsed_ms / MIXING_SLOW_MS + 1;
 }
 

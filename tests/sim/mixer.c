@@ -214,7 +214,7 @@ void mixer_refresh(struct world *world, struct run *run)
         due = due || is_due(mixer, (enum mixing_place)p);
     }
     const int64_t now_ms = world_now_ms(world, run->agent->actor);
-    mixing_reach(&mixer->mixing, run->step, mixer->every, now_ms);
+    mixing_reach(&mixer->mixing, run->step, mixer->every, mixer->pace, now_ms);
     const int64_t holds_at = mixing_holds_at(&mixer->mixing, mixer->every, mixer->pace, now_ms);
     mixer->goes_on = mixer->goes_on || mixer->holds_at < holds_at;
     mixer->holds_at = holds_at;

@@ -170,8 +170,8 @@ MIX_MUTANTS = (  # of jobs whose groups mix
     (
         "a group with few samples slows down",
         MIXING,
-        "return waited < MIXING_SLOW_FOR_MS ? due",
-        "return waited < 0 ? due",
+        "return waited < MIXING_SLOW_FOR_MS ? mixing",
+        "return waited < 0 ? mixing",
     ),
     (
         "no copies from an ended incarnation",

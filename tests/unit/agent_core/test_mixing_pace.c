@@ -61,11 +61,11 @@ static void a_group_slows_down_until_it_has_mixed_but_not_for_ever(void **state)
     mixing_init(&mixing, 0, 3, 100);
     assert_int_equal(slows_at(5000), 110); /* it has not come that far */
     assert_true(mixing_slows_until_ms(&mixing, 10, 5000) == MIXING_NEVER);
-    mixing_reach(&mixing, 109, 10, 5000);
+    mixing_reach(&mixing, 109, 10, MIXING_SLOWS, 5000);
     assert_false(mixing_is_reached(&mixing, 10));
-    mixing_reach(&mixing, 110, 10, 6000);
+    mixing_reach(&mixing, 110, 10, MIXING_SLOWS, 6000);
     assert_true(mixing_is_reached(&mixing, 10));
-    mixing_reach(&mixing, 111, 10, 6250); /* the first time counts */
+    mixing_reach(&mixing, 111, 10, MIXING_SLOWS, 6250); /* the first time counts */
     assert_int_equal(slows_at(6000), 110);
     assert_int_equal(mixing_slows_until_ms(&mixing, 10, 6000), 6000 + MIXING_SLOW_MS);
     assert_int_equal(slows_at(6000 + MIXING_SLOW_MS - 1), 110);
@@ -80,8 +80,23 @@ static void a_group_slows_down_until_it_has_mixed_but_not_for_ever(void **state)
     mixing_applied(&mixing, MIXING_PAIRS, 113); /* the next steps are as quick as the first */
     assert_false(mixing_is_reached(&mixing, 10));
     assert_int_equal(slows_at(9000), 123);
-    mixing_reach(&mixing, 123, 10, 9100);
+    mixing_reach(&mixing, 123, 10, MIXING_SLOWS, 9100);
     assert_int_equal(slows_at(9100 + MIXING_SLOW_MS), 124);
+}
+
+/* It went on for long when it is told: it neither stands still nor has waited already. */
+static void a_group_slows_down_from_where_it_is(void **state)
+{
+    (void)state;
+    mixing_init(&mixing, 0, 3, 100);
+    mixing_reach(&mixing, 110, 10, MIXING_GOES_ON, 6000);
+    mixing_reach(&mixing, 150, 10, MIXING_GOES_ON, 9000);
+    mixing_reach(&mixing, 150, 10, MIXING_SLOWS, 9000);
+    assert_int_equal(slows_at(9000), 150);
+    assert_int_equal(mixing_slows_until_ms(&mixing, 10, 9000), 9000 + MIXING_SLOW_MS);
+    mixing_reach(&mixing, 151, 10, MIXING_SLOWS, 9200);
+    assert_int_equal(slows_at(9000 + MIXING_SLOW_MS), 151);
+    assert_true(slows_at(9000 + MIXING_SLOW_FOR_MS) == MIXING_NEVER);
 }
 
 int main(void)
@@ -90,6 +105,7 @@ int main(void)
         cmocka_unit_test(a_group_that_passes_goes_on_from_there),
         cmocka_unit_test(a_group_of_rounds_holds_until_it_has_mixed_or_passed),
         cmocka_unit_test(a_group_slows_down_until_it_has_mixed_but_not_for_ever),
+        cmocka_unit_test(a_group_slows_down_from_where_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
