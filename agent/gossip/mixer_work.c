@@ -335,7 +335,8 @@ static bool step(struct mixer_worker *worker, int64_t *wait_ms)
     return done;
 }
 
-/* Until the match of the place expires, or the group may make a step again. */
+/* Until the match of the place expires, or the group may make a step again: each thread looks at
+ * that, as the other one may be fetching. */
 static int64_t deadline_left_ms(struct mixer_worker *worker)
 {
     const struct mixer *mixer = worker->mixer;
@@ -344,7 +345,7 @@ static int64_t deadline_left_ms(struct mixer_worker *worker)
     const bool open = slot->state == MIXING_MATCHED || slot->state == MIXING_COPIED ||
                       slot->state == MIXING_FETCHED;
     int64_t until_ms = open ? slot->match.deadline_ms : MIXING_NEVER;
-    if (!is_average(worker) && mixer->pace == MIXING_SLOWS) {
+    if (mixer->pace == MIXING_SLOWS) {
         const int64_t step_ms = mixing_slows_until_ms(&mixer->mixing, mixer->every, now_ms);
         until_ms = step_ms < until_ms ? step_ms : until_ms;
     }

@@ -9,7 +9,6 @@
 #include "coordinator/core/device.h"
 #include "coordinator/core/drift.h"
 #include "coordinator/core/generations.h"
-#include "coordinator/core/gossip_groups.h"
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/recovery.h"
@@ -87,7 +86,7 @@ static bool relies_on(const struct core *core, const struct job_slot *job,
 {
     const struct absent without = {.device = &device->device.id, .count = 1};
     struct cut cut;
-    const bool mixes = states_phase(job) == PHASE_RUN && gossip_is_group(core, job);
+    const bool mixes = states_phase(job) == PHASE_RUN && states_mixes(core, job);
     if (job->mark.ended || mixes || !holds_any(core, device, job)) {
         return false;
     }

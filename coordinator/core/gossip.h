@@ -81,14 +81,13 @@ struct gossip {
     struct gossip_group group[LEVELS_GROUPS_MAX];
     double seconds[LEVELS_GROUPS_MAX][LEVELS_GROUPS_MAX]; /* of a copy */
     double chance[LEVELS_GROUPS_MAX][LEVELS_GROUPS_MAX];
-    double period;    /* seconds; 0: fewer than two groups, or not levelled */
-    int64_t rounds;   /* closed since the last average */
-    int64_t round_ms; /* when the last one was closed */
-    int64_t counter;  /* of the last match of this life */
-    int64_t rate_step;
+    double period;                   /* seconds; 0: fewer than two groups, or not levelled */
+    int64_t rounds;                  /* closed since the last average */
+    int64_t round_ms;                /* when the last one was closed */
+    int64_t counter;                 /* of the last match of this life */
+    int64_t rate_step, average_step; /* average_step: rate_step when the average was begun */
     enum gossip_phase phase;
     struct mix_xid average;
-    int64_t average_step;   /* rate_step when it was begun */
     bool finishes, is_last; /* gossip_finish was called; the average was begun after that */
     size_t averager;
     bool avoids; /* the group `avoided` computes an average only if no other one can */

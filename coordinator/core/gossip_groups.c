@@ -17,13 +17,6 @@
 
 #define CHANGE 0.2 /* of a speed or a link, that levels the groups again */
 
-bool gossip_is_group(const struct core *core, const struct job_slot *job)
-{
-    const struct parent_slot *parent =
-        job->job.part == JOB_GROUP ? slots_parent(core, job->job.parent.text) : NULL;
-    return parent && parent->job.spec.strategy == STRATEGY_GOSSIP;
-}
-
 int64_t gossip_steps_done(const struct parent_slot *parent)
 {
     int64_t steps = 0;

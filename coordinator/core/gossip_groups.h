@@ -8,8 +8,6 @@
 struct job_slot;
 struct parent_slot;
 
-/* Whether the job is a group that mixes. */
-bool gossip_is_group(const struct core *core, const struct job_slot *job);
 /* Return the steps that all groups have made. */
 int64_t gossip_steps_done(const struct parent_slot *parent);
 /* Return the steps after which the job ends. */

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "coordinator/core/act.h"
 #include "coordinator/core/mark.h"
+#include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
 
@@ -148,6 +149,13 @@ bool states_plan_active(const struct job_slot *job)
 {
     return job->has_plan && (job->plan.state == PLAN_PREPARING || job->plan.state == PLAN_RUNNING ||
                              job->plan.state == PLAN_STOPPING);
+}
+
+bool states_mixes(const struct core *core, const struct job_slot *job)
+{
+    const struct parent_slot *parent =
+        job->job.part == JOB_GROUP ? slots_parent(core, job->job.parent.text) : NULL;
+    return parent && parent->job.spec.strategy == STRATEGY_GOSSIP;
 }
 
 bool states_is_trained(const struct job_slot *job, int64_t version)

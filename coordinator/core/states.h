@@ -39,6 +39,8 @@ bool states_kernels_wanted(const struct job_slot *job);
 bool states_plan_active(const struct job_slot *job);
 /* Return whether the device has a stage of the plan. */
 bool states_plan_has(const struct plan *plan, const struct device_slot *device);
+/* Whether the job is a group that mixes: if it is lost it begins again with an average. */
+bool states_mixes(const struct core *core, const struct job_slot *job);
 /* Return whether the job is over at the version at which its plan has stopped. */
 bool states_is_trained(const struct job_slot *job, int64_t version);
 /* Return the phase in the assignments of the job's devices. */

@@ -709,7 +709,6 @@ def test_the_spec_of_a_job_is_a_job_again():
             )
 
 
-
 def test_a_job_is_cloned_from_its_checkpoint():
     with Api() as api:
         agent = FakeAgent(api, "one")

@@ -183,7 +183,8 @@ def check_job(fleet, seen):
     (fleet.path / "shared.json").write_text(json.dumps({**JOB, "strategy": "parameter_server"}))
     ways = ("PIPELINE_STEP", "SINGLE_STEP", "FASTEST")
     look("job", "submit", "shared.json", "--dry-run", titles=ways)
-    (fleet.path / "mixed.json").write_text(json.dumps({**JOB, "strategy": "gossip", "devices": {"min": 2}}))
+    mixed = {**JOB, "strategy": "gossip", "devices": {"min": 2}}
+    (fleet.path / "mixed.json").write_text(json.dumps(mixed))
     look("job", "submit", "mixed.json", "--dry-run", titles=("GROUP", "WAITING_FOR", "FASTEST"))
     job = command(fleet, "job", "submit", "job.json", "-w").stdout.split()[0]
     same = json.loads(by_curl(fleet, "job", "submit", "-", stdin=json.dumps(JOB)))["id"]

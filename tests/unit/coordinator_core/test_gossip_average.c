@@ -441,46 +441,6 @@ static void the_last_average_is_begun_again_if_its_averager_is_lost(void **state
     }
 }
 
-/* All have given their copies, and the averager has computed it: it travels. */
-static struct mix_xid compute_last(struct gossip *gossip, int64_t now_ms)
-{
-    struct gossip_report report = {.generation = 1};
-    struct gossip_order order;
-    while (gossip_next(gossip, &order)) {
-    }
-    report.average.xid = gossip->average;
-    report.average.copied = true;
-    for (size_t g = 0; g < gossip->count; g++) {
-        gossip_hear(gossip, g, &report, now_ms);
-    }
-    gossip_tick(gossip, 1, now_ms);
-    report.average.fetched = true;
-    gossip_hear(gossip, gossip->averager, &report, now_ms);
-    gossip_tick(gossip, 1, now_ms);
-    return gossip->average;
-}
-
-static void the_last_average_has_more_time_each_time_it_has_not_arrived(void **state)
-{
-    (void)state;
-    static struct gossip gossip;
-    int64_t now_ms = 0, limit_ms = 600000;
-    init_two(&gossip);
-    gossip_finish(&gossip);
-    gossip_tick(&gossip, 1, now_ms);
-    for (int i = 0; i < 4; i++, limit_ms *= 2) {
-        const struct mix_xid xid = compute_last(&gossip, now_ms);
-        gossip_tick(&gossip, 1, now_ms + limit_ms - 1);
-        assert_true(mix_xid_is(gossip.average, xid));
-        now_ms += limit_ms;
-        gossip_tick(&gossip, 1, now_ms);
-        gossip_tick(&gossip, 1, now_ms);
-        assert_true(mix_xid_after(gossip.average, xid));
-    }
-    gossip_stored(&gossip, compute_last(&gossip, now_ms));
-    assert_int_equal(gossip.overdue, 0);
-}
-
 static void another_group_computes_the_last_average_if_what_was_sent_is_none(void **state)
 {
     (void)state;
@@ -518,7 +478,6 @@ int main(void)
         cmocka_unit_test(the_best_connected_group_computes_the_average_then_the_fastest),
         cmocka_unit_test(an_avoided_group_computes_the_average_only_if_no_other_can),
         cmocka_unit_test(an_average_goes_on_without_those_that_are_late_or_gone),
-        cmocka_unit_test(the_last_average_has_more_time_each_time_it_has_not_arrived),
         cmocka_unit_test(an_average_begins_again_when_a_group_is_lost_before_it_gave_its_copy),
         cmocka_unit_test(an_average_waits_for_the_end_of_the_longest_step),
         cmocka_unit_test(a_group_that_looks_very_slow_does_not_hold_up_an_average),

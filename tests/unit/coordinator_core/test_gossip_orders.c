@@ -244,9 +244,50 @@ static void a_group_that_missed_a_hundred_periods_gives_way(void **state)
     }
 }
 
+/* All have given their copies, and the averager has computed it: it travels. */
+static struct mix_xid compute_last(struct gossip *gossip, int64_t now_ms)
+{
+    struct gossip_report report = {.generation = 1};
+    struct gossip_order order;
+    while (gossip_next(gossip, &order)) {
+    }
+    report.average.xid = gossip->average;
+    report.average.copied = true;
+    for (size_t g = 0; g < gossip->count; g++) {
+        gossip_hear(gossip, g, &report, now_ms);
+    }
+    gossip_tick(gossip, 1, now_ms);
+    report.average.fetched = true;
+    gossip_hear(gossip, gossip->averager, &report, now_ms);
+    gossip_tick(gossip, 1, now_ms);
+    return gossip->average;
+}
+
+static void the_last_average_has_more_time_each_time_it_has_not_arrived(void **state)
+{
+    (void)state;
+    static struct gossip gossip;
+    int64_t now_ms = 0, limit_ms = 600000;
+    init_two(&gossip);
+    gossip_finish(&gossip);
+    gossip_tick(&gossip, 1, now_ms);
+    for (int i = 0; i < 4; i++, limit_ms *= 2) {
+        const struct mix_xid xid = compute_last(&gossip, now_ms);
+        gossip_tick(&gossip, 1, now_ms + limit_ms - 1);
+        assert_true(mix_xid_is(gossip.average, xid));
+        now_ms += limit_ms;
+        gossip_tick(&gossip, 1, now_ms);
+        gossip_tick(&gossip, 1, now_ms);
+        assert_true(mix_xid_after(gossip.average, xid));
+    }
+    gossip_stored(&gossip, compute_last(&gossip, now_ms));
+    assert_int_equal(gossip.overdue, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_average_has_more_time_each_time_it_has_not_arrived),
         cmocka_unit_test(a_group_is_matched_only_after_its_first_report),
         cmocka_unit_test(a_match_is_named_after_all_that_groups_know),
         cmocka_unit_test(starts_after_the_same_backup_have_different_lives),
