@@ -146,11 +146,10 @@ static void write_numbers(const json_t *list, cell_text out)
     for (size_t i = 0, next = 0; i < json_array_size(list); i = next) {
         const json_int_t first = json_integer_value(json_array_get(list, i));
         const size_t used = strlen(out);
-        for (next = i + 1;
-             json_integer_value(json_array_get(list, next)) == first + (json_int_t)(next - i);) {
-            next++;
+        json_int_t last = first;
+        for (next = i + 1; json_integer_value(json_array_get(list, next)) == last + 1; next++) {
+            last++;
         }
-        const json_int_t last = first + (json_int_t)(next - i) - 1;
         (void)snprintf(out + used, LAYOUT_CELL_SIZE - used, "%s%" JSON_INTEGER_FORMAT,
                        used > 0 ? "," : "", first);
         if (last > first) {

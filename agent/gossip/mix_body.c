@@ -108,6 +108,5 @@ int mix_body_read_header(const char *bytes, size_t size, const struct mix_body *
         rc = err_set(err, ERR_FORMAT, "expected %zu parameters and %zu statistics",
                      expected->parameters, expected->statistics);
     }
-    rc = rc ? rc : read_note(safetensors_metadata(&header, NOTE_KEY), note, err);
-    return rc;
+    return rc ? rc : read_note(safetensors_metadata(&header, NOTE_KEY), note, err);
 }

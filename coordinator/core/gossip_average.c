@@ -68,8 +68,6 @@ static bool average_is_due(const struct gossip *gossip, int64_t now_ms)
                                 : has_mixed_enough(gossip, present);
 }
 
-#define ARRIVAL_DOUBLINGS 6
-
 /* ---- who gives a copy, and who computes ---- */
 
 /* Of a round that the average takes the place of, the late ones are left out. */
@@ -313,8 +311,8 @@ static void watch_averager(struct gossip *gossip, int64_t now_ms)
 
 int64_t gossip_arrival_ms(const struct gossip *gossip)
 {
-    const int doublings = gossip->overdue < ARRIVAL_DOUBLINGS ? gossip->overdue : ARRIVAL_DOUBLINGS;
-    return (int64_t)GOSSIP_ARRIVAL_MS << doublings;
+    const int most = GOSSIP_ARRIVAL_DOUBLINGS;
+    return (int64_t)GOSSIP_ARRIVAL_MS << (gossip->overdue < most ? gossip->overdue : most);
 }
 
 /* Late groups adopt it, too. A group that does not adopt it may fetch it to evaluate it. */
@@ -327,8 +325,8 @@ static void offer(struct gossip *gossip, int64_t now_ms)
     const int64_t until_ms = gossip->phase_until_ms;
     gossip->offered_until_ms = until_ms;
     if (gossip->is_last) {
-        gossip->phase_until_ms =
-            now_ms + gossip_arrival_ms(gossip); /* it travels to the coordinator */
+        /* It travels to the coordinator. */
+        gossip->phase_until_ms = now_ms + gossip_arrival_ms(gossip);
     }
     for (size_t g = 0; g < gossip->count; g++) {
         struct gossip_group *group = &gossip->group[g];

@@ -65,6 +65,7 @@ void gossip_match(struct gossip *gossip, int64_t now_ms);
  * whatever a device claims of its speed. Twice as long after each one that has not arrived in that
  * time, for large models behind slow links. */
 #define GOSSIP_ARRIVAL_MS 600000
+#define GOSSIP_ARRIVAL_DOUBLINGS 6 /* at most */
 int64_t gossip_arrival_ms(const struct gossip *gossip);
 
 /* A group has given its copy for the average: if it was the last one that was asked, only the way

@@ -1,5 +1,5 @@
 """The coordinator is killed at every single commit of a job, from its start to its end, and begins
-again. The job ends each time with the weights that it states.
+again. Each time the job ends with the weights of one process, or with those that its log gives.
 """
 
 import itertools

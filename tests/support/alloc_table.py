@@ -162,10 +162,9 @@ def run_job(fleet, work, steps):
         )
     )
     seen = fleet.wait_until(job, lambda seen: seen["generation"], "a plan")
-    names = {device["id"]: device["name"] for device in fleet.get("/v1/devices?limit=500")["items"]}
-    numbers = [
-        int(names[stage["device"]].removeprefix("agent")) for stage in fleet.stages(seen)
-    ]
+    devices = fleet.get("/v1/devices?limit=500")["items"]
+    number_of = {one["id"]: int(one["name"].removeprefix("agent")) for one in devices}
+    numbers = [number_of[stage["device"]] for stage in fleet.stages(seen)]
     threads = [set() for _ in numbers]
     while fleet.job(job)["state"] not in ENDED:
         for names, number in zip(threads, numbers):
