@@ -99,22 +99,35 @@ void ending_job(struct core *core, struct job_slot *job, int state, const char *
     incidents_end(core, job);
 }
 
-void ending_put_down(struct core *core, struct job_slot *job)
+/* Nobody works for the job, and nothing of its last generations is held against devices. */
+static void lay_aside(struct core *core, struct job_slot *job)
 {
-    static const struct cut none;
     release(core, job);
     holdings_touch_job(core, job);
-    job->cut = none;
     job->job.has_wish = false;
     charges_forget(job);
     job->timer_ms[TIMER_GATHER] = job->timer_ms[TIMER_RETRY] = NEVER;
+}
+
+void ending_put_down(struct core *core, struct job_slot *job)
+{
+    static const struct cut none;
+    lay_aside(core, job);
+    job->cut = none;
     job->job.neighbor_version = 0; /* the devices may drop all snapshots */
     (void)progress_go_back(job, job->job.version);
 }
 
 void ending_pause(struct core *core, struct job_slot *job)
 {
-    ending_put_down(core, job);
-    states_set(core, job, JOB_PAUSED, "", "paused at step %" PRId64, job->job.version);
+    if (states_is_on_devices(job)) {
+        lay_aside(core, job);
+        states_set(core, job, JOB_PAUSED, "",
+                   "paused; devices keep what they hold of it after step %" PRId64,
+                   job->job.version);
+    } else {
+        ending_put_down(core, job);
+        states_set(core, job, JOB_PAUSED, "", "paused at step %" PRId64, job->job.version);
+    }
     incidents_end(core, job);
 }

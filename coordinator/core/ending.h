@@ -9,7 +9,7 @@ struct job_slot;
 /* End the job in a final state. */
 void ending_job(struct core *core, struct job_slot *job, int state, const char *reason,
                 const char *message);
-/* Pause the job: it keeps the center's version only. */
+/* Pause the job. It keeps the center's version, and what only devices hold after it. */
 void ending_pause(struct core *core, struct job_slot *job);
 /* Drop the replan request, when its plan runs or has failed. Until then the row keeps it: a
  * restarted coordinator may have to repeat the plan. */

@@ -281,10 +281,14 @@ static int64_t keep_from(const struct core *core, const char *job_id)
         return INT64_MAX;
     }
     switch ((enum job_state)job->job.state) {
+    case JOB_PAUSED:
+        if (states_is_on_devices(job)) {
+            break;
+        }
+        return INT64_MAX; /* the center has it */
     case JOB_QUEUED:
     case JOB_PLANNING:
-    case JOB_PAUSED:
-    case JOB_CANCELLING: return INT64_MAX; /* the center has it */
+    case JOB_CANCELLING: return INT64_MAX;
     case JOB_PREPARING:
     case JOB_RUNNING:
     case JOB_REPLANNING:

@@ -26,6 +26,7 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
+#include "coordinator/core/waiting.h"
 #include "coordinator/core/strategy.h"
 #include "coordinator/core/text.h"
 #include "schema/job_check.h"
@@ -236,6 +237,13 @@ static void pause_later(struct core *core, struct job_slot *job)
 
 static void queue(struct core *core, struct job_slot *job)
 {
+    if (states_is_on_devices(job)) {
+        job->waiting.reason = PLAN_RESUMED;
+        waiting_gather(core, job, core->now_ms + core->config.lease_ms,
+                       "waits for its devices to report their snapshots");
+        core->schedule = true;
+        return;
+    }
     states_set(core, job, JOB_QUEUED, "", "queued to resume from step %" PRId64, job->job.version);
     core->schedule = true;
 }

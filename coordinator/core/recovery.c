@@ -61,16 +61,9 @@ bool recovery_survives(const struct job_slot *job, const struct absent *absent)
     return stages > 0 && survived == stages && (phase == PHASE_RUN || phase == PHASE_STOPPING);
 }
 
-/* The newest version that the job is known to have had: committed, or its last start. */
-static int64_t newest_had(const struct job_slot *job)
-{
-    return job->job.neighbor_version > job->plan.resume_version ? job->job.neighbor_version
-                                                                : job->plan.resume_version;
-}
-
 int64_t recovery_patience_ms(const struct core *core, const struct job_slot *job, int64_t start)
 {
-    int64_t had = newest_had(job);
+    int64_t had = states_newest(job);
     bool away = false;
     const struct plan *plan = &job->plan;
     for (size_t s = keepers_first(plan); s < plan->stage_count; s = keepers_next(plan, s)) {
@@ -85,7 +78,7 @@ int64_t recovery_patience_ms(const struct core *core, const struct job_slot *job
 /* A device that has just returned may hold missing units: its first report lists them. */
 bool recovery_must_gather(struct core *core, const struct job_slot *job)
 {
-    int64_t had = newest_had(job);
+    int64_t had = states_newest(job);
     bool unknown = false;
     for (size_t i = 0; i < core->devices.count && !unknown; i++) {
         const struct device_slot *device = slots_device_at(core, i);

@@ -207,14 +207,14 @@ static void count_loaded(struct job_slot *job)
  * device only after the center. Version 0 comes from the seed or the checkpoint. */
 void sources_choose(struct core *core, struct job_slot *job)
 {
-    /* The pause let every device drop the version; some may have dropped it without a report yet.
-     */
-    bool held = job->plan.reason != PLAN_RESUMED && job->plan.resume_version > 0;
-    size_t count = held ? held_list(core, job, &device_all_present, job->plan.resume_version) : 0,
-           at = 0;
+    /* The pause let every device drop the center's version; some may have dropped it without a
+     * report yet. */
+    const int64_t version = job->plan.resume_version;
+    const bool dropped = job->plan.reason == PLAN_RESUMED && version <= job->job.version;
+    size_t count = dropped ? 0 : held_list(core, job, &device_all_present, version), at = 0;
     job->sources.from_peers = false;
     job->plan.bytes_moved = job->sources.moving_bytes = 0;
-    if (job->plan.resume_version == 0) {
+    if (version == 0) {
         job->sources.moving_bytes = job->job.data.checkpoint_bytes;
     }
     for (size_t i = 0; i < count; i++) {

@@ -66,7 +66,8 @@ static const unsigned changes[STATE_COUNT] = {
     [JOB_RECOVERING] =
         TO(JOB_RUNNING) | TO(JOB_PAUSING) | TO(JOB_WAITING_FOR_DEVICES) | TO(JOB_SUCCEEDED) | ENDS,
     [JOB_PAUSING] = TO(JOB_PAUSED) | TO(JOB_SUCCEEDED) | ENDS,
-    [JOB_PAUSED] = TO(JOB_QUEUED) | TO(JOB_CANCELLED) | TO(JOB_CANCELLING),
+    [JOB_PAUSED] =
+        TO(JOB_QUEUED) | TO(JOB_WAITING_FOR_DEVICES) | TO(JOB_CANCELLED) | TO(JOB_CANCELLING),
     [JOB_WAITING_FOR_DEVICES] = TO(JOB_RECOVERING) | TO(JOB_PAUSED) | ENDS,
     [JOB_CANCELLING] = TO(JOB_FAILED) | TO(JOB_CANCELLED),
     [JOB_SUCCEEDED] = 0,
@@ -129,6 +130,19 @@ void states_set(struct core *core, struct job_slot *job, int state, const char *
     if (!same) {
         act_publish_job(core, events[state], &job->job, job->job.id.text, "%s", message);
     }
+}
+
+int64_t states_newest(const struct job_slot *job)
+{
+    const struct plan *plan = &job->plan;
+    const int64_t of_plan =
+        plan->last_version > plan->resume_version ? plan->last_version : plan->resume_version;
+    return job->job.neighbor_version > of_plan ? job->job.neighbor_version : of_plan;
+}
+
+bool states_is_on_devices(const struct job_slot *job)
+{
+    return states_newest(job) > job->job.version;
 }
 
 bool states_waits_in_queue(const struct job_slot *job)

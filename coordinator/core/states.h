@@ -31,6 +31,11 @@ const char *states_event(int state);
 /* Set state, reason (a code or "") and message; asserts that the change is legal. */
 void states_set(struct core *core, struct job_slot *job, int state, const char *reason,
                 const char *format, ...) PRINTF_LIKE(5, 6);
+/* Return the newest version that the job is known to have had: committed, the start of its last
+ * plan, or where that plan stopped. */
+int64_t states_newest(const struct job_slot *job);
+/* Return whether only devices may hold the newest version: the center's is older. */
+bool states_is_on_devices(const struct job_slot *job);
 /* Return whether the job waits for a plan from the center's version: queued, or planning. */
 bool states_waits_in_queue(const struct job_slot *job);
 /* Return whether the kernels of a job that starts anew are still to be measured (tuning.h). */

@@ -142,7 +142,7 @@ static struct commit *commit_of(struct world *world, const char *job)
 static void check_commit(struct world *world, const struct job *job)
 {
     struct commit *commit = commit_of(world, job->id.text);
-    if (job->neighbor_version == 0 || job->state == JOB_PAUSED) {
+    if (job->neighbor_version == 0) {
         commit->version = 0;
     }
     if (job->neighbor_version <= commit->version) {
