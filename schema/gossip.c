@@ -39,7 +39,8 @@ static const struct field options_fields[] = {
                  "the classes of the whole.",
         .rule = "only with `dirichlet` and `speed`"),
     MEMBER_INT(struct gossip_options, classes_per_shard, "classes_per_shard", 0, 1,
-               COUNTED_CLASSES_MAX, .about = "`by_class`: classes of a group."),
+               COUNTED_CLASSES_MAX, .about = "Classes of a group.",
+               .rule = "2 unless `split` is `by_class`"),
     MEMBER_ENUM(struct gossip_options, pairs, "pairs", 0, gossip_pairs_names,
                 .about =
                     "Which pairs mix: those with fast links more often, or all equally often."),
@@ -167,20 +168,30 @@ static void check_others(struct check *check, const struct job_spec *spec)
     }
 }
 
-static void check_options(struct check *check, const struct job_spec *spec)
+static void check_split(struct check *check, const struct job_spec *spec)
 {
+    static const char other[] = "is not for the split '%s'";
     const struct gossip_options *options = &spec->gossip;
+    const char *split = shards_split_names[options->split];
     if (options->has_split && job_is_local(spec)) {
         check_fault(check, "/gossip/split",
                     "is not for data that stay on devices: each group has those of its device");
     }
-    if (options->critical > 0 && job_is_local(spec)) {
-        check_fault(check, "/gossip/critical", "must be 0 with data that stay on devices");
-    }
     if (options->alpha > 0 && options->split != SHARDS_DIRICHLET &&
         options->split != SHARDS_SPEED) {
-        check_fault(check, "/gossip/alpha", "is not for the split '%s'",
-                    shards_split_names[options->split]);
+        check_fault(check, "/gossip/alpha", other, split);
+    }
+    if (options->classes_per_shard != job_spec_default.gossip.classes_per_shard &&
+        options->split != SHARDS_BY_CLASS) {
+        check_fault(check, "/gossip/classes_per_shard", other, split);
+    }
+}
+
+static void check_options(struct check *check, const struct job_spec *spec)
+{
+    const struct gossip_options *options = &spec->gossip;
+    if (options->critical > 0 && job_is_local(spec)) {
+        check_fault(check, "/gossip/critical", "must be 0 with data that stay on devices");
     }
     if (!options->level && options->schedule != SCHEDULE_ROUNDS) {
         check_fault(check, "/gossip/level",
@@ -202,6 +213,7 @@ int gossip_check(const struct job_spec *spec, struct record_faults *faults, stru
     struct check check = {.faults = faults, .err = err};
     if (spec->strategy == STRATEGY_GOSSIP) {
         check_others(&check, spec);
+        check_split(&check, spec);
         check_options(&check, spec);
     } else if (spec->has_gossip) {
         check_fault(&check, "/gossip", "is for strategy 'gossip' only");

@@ -23,6 +23,10 @@ def test_a_job_of_gossip_reports_faults_at_its_fields():
         expect("/gossip", "for strategy 'gossip' only", strategy="pipeline", gossip={})
         expect("/gossip/split", "expected one of even, speed", gossip={"split": "odd"})
         expect("/gossip/alpha", "not for the split 'even'", gossip={"alpha": 1})
+        for split in ({}, {"split": "even"}, {"split": "speed"}, {"split": "dirichlet"}):
+            ignored = {**split, "classes_per_shard": 3}
+            words = f"not for the split '{split.get('split', 'even')}'"
+            expect("/gossip/classes_per_shard", words, gossip=ignored)
         expect("/gossip/average_every", "at least 1", gossip={"average_every": 0})
         expect("/devices/min", "at least 2", devices={"min": 1, "max": 2})
         expect("/devices/max", "at most 32", devices={"min": 2, "max": 33})

@@ -115,6 +115,9 @@ void gossip_job_draw(const struct world *world, struct user_job *job)
         options.critical = 0;
         options.weights = WEIGHTS_EQUAL;
     }
+    if (options.split != SHARDS_BY_CLASS) {
+        options.classes_per_shard = job_spec_default.gossip.classes_per_shard;
+    }
     users_mix(job, &options);
     if (local) {
         offers_use(job);
