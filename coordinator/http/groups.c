@@ -42,11 +42,6 @@ static int read_object(struct coordinator *coordinator, enum state_table table, 
     return rc ? rc : target.code;
 }
 
-static void no_groups(struct http_exchange *exchange, const char *id)
-{
-    answer_problem(exchange, PROBLEM_UNKNOWN_JOB, "job '%s' has no groups", id);
-}
-
 /* The parts of the job, live or ended; owned by the caller. NULL: a problem was answered. */
 static struct parent *find_parent(struct coordinator *coordinator, struct http_exchange *exchange)
 {
@@ -68,7 +63,7 @@ static struct parent *find_parent(struct coordinator *coordinator, struct http_e
         rc = read_object(coordinator, STATE_PARENTS, id, &parent_record, parent, &err);
     }
     if (rc == ERR_NOT_FOUND) {
-        no_groups(exchange, id);
+        answer_problem(exchange, PROBLEM_WRONG_STATE, "job '%s' does not consist of groups", id);
     } else if (rc) {
         answer_err(exchange, &err);
     }

@@ -494,10 +494,10 @@ def test_parts_are_shown_by_their_job_and_take_no_verbs():
         api.problem("PATCH", path, {"replan": {"every": 5}}, code="group_of_job")
         api.problem("POST", f"{path}/clone", {"from": "last"}, code="group_of_job")
         api.problem("PATCH", f"/v1/jobs/{job['id']}", {"replan": {"every": 5}}, code="wrong_state")
-        api.problem(
-            "GET", f"/v1/jobs/{stem['id']}/groups", code="unknown_job", words=("no groups",)
-        )
-        api.problem("GET", "/v1/jobs/job_0/groups", code="unknown_job")
+        for answer in ("groups", "groups/0/spec"):
+            api.problem("GET", f"{path}/{answer}", code="wrong_state", words=("not consist of",))
+            api.problem("GET", f"/v1/jobs/job_0/{answer}", code="unknown_job")
+        must(api.get(f"{path}/mixes")["items"] == [], "mixes of a job without groups")
         api.problem("GET", f"/v1/jobs/{job['id']}/groups/0/spec", code="unknown_job")
         for group in ("7", "-1", "+1", "1.0", "1x", "%20", "99999999999999999999"):
             api.problem("GET", f"/v1/jobs/{job['id']}/groups/{group}/spec", code="unknown_job")

@@ -317,7 +317,7 @@ def check_rest(fleet, seen):
     must({item["result"] for item in found} == {"ok"}, found)
     seen.add("doctor")
     first = json.loads(command(fleet, "job", "list", "--format", "json").stdout)["items"][0]["id"]
-    command(fleet, "job", "groups", first, status=NOT_FOUND)
+    command(fleet, "job", "groups", first, status=REFUSED)
     command(fleet, "job", "get", UNKNOWN_JOB, status=NOT_FOUND)
     missing = command(
         fleet, "job", "submit", "--model", "mlp", "--train", "./nothing", status=NOT_FOUND
