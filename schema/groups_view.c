@@ -104,7 +104,8 @@ static const struct record group_view_record = RECORD_WITH(
 static const struct field groups_fields[] = {
     MEMBER_FORM(struct groups_view, job.text, "job", FIELD_REQUIRED, &job_id_form),
     MEMBER_ENUM(struct groups_view, phase, "phase", FIELD_REQUIRED, parent_phase_names,
-                .about = "See docs/jobs.md."),
+                .about = "A job of strategy `gossip` has `mixing` and `ended` only. The others: "
+                         "see [sub-models](jobs.md#sub-models)."),
     MEMBER_RECORD(struct groups_view, stem, "stem", FIELD_REQUIRED, &part_view_record),
     MEMBER_RECORDS(struct groups_view, group, group_count, "groups", FIELD_REQUIRED,
                    &group_view_record, .about = "Empty until the phase of the groups begins."),

@@ -17,7 +17,8 @@ const struct record mix_xid_record = RECORD_WITH(struct mix_xid, "mix_xid", xid_
 
 static const struct field member_fields[] = {
     MEMBER_INT(struct mix_member, group, "group", FIELD_REQUIRED, 0, GROUPS_MAX - 1),
-    MEMBER_INT(struct mix_member, generation, "generation", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct mix_member, generation, "generation", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "Of the group: it rises with each of its jobs and their plans."),
     MEMBER_INT(struct mix_member, version, "version", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
                .about = "The steps of the group before the copy."),
     MEMBER_INT(struct mix_member, mixes, "mixes", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
@@ -30,7 +31,10 @@ const struct record mix_member_record = RECORD_WITH(struct mix_member, "mix_memb
 
 static const struct field record_fields[] = {
     MEMBER_RECORD(struct mix_record, xid, "xid", FIELD_REQUIRED, &mix_xid_record),
-    MEMBER_ENUM(struct mix_record, kind, "kind", FIELD_REQUIRED, mix_kind_names),
+    MEMBER_ENUM(struct mix_record, kind, "kind", FIELD_REQUIRED, mix_kind_names,
+                .about = "`pair`: the group moved towards another one. `average`: it has computed "
+                         "an average. `adopt`: it moved to an average. `start`: a generation of "
+                         "it began. `stored`: its average became a checkpoint."),
     MEMBER_RECORD(struct mix_record, own, "own", FIELD_REQUIRED, &mix_member_record,
                   .about = "The copy of the group whose record it is. `stored`: the group whose "
                            "average became a checkpoint, if several have computed it."),

@@ -6,9 +6,11 @@
 
 #include "base/file.h"
 #include "schema/device.h"
+#include "schema/groups_view.h"
 #include "schema/incident.h"
 #include "schema/job.h"
 #include "schema/job_preview.h"
+#include "schema/mix_row.h"
 #include "schema/plan.h"
 #include "schema/prediction.h"
 #include "schema/tables/contract.h"
@@ -43,6 +45,8 @@ static const struct part parts[] = {
     DOCUMENT("jobs.md", "plan", .answer = &plan_record),
     DOCUMENT("api.md", "device", .answer = &device_record),
     DOCUMENT("api.md", "job_preview", .answer = &job_preview_record),
+    DOCUMENT("api.md", "groups", .answer = &groups_view_record),
+    DOCUMENT("api.md", "mix", .answer = &mix_row_record),
     DOCUMENT("api.md", "incident", .answer = &incident_record),
     DOCUMENT("api.md", "prediction", .answer = &prediction_record),
 };
