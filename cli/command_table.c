@@ -223,6 +223,8 @@ const struct command commands[] = {
      GET = "/v1/jobs/{0}/replicas", .layout = &layout_replicas},
     {"job", "groups", "Show the parts of a job of sub-models or of gossip.", JOB,
      GET = "/v1/jobs/{0}/groups", .run = groups_show},
+    {"job", "mixes", "List what the groups of a job of gossip did, by match.", JOB,
+     .options = OPTION(ORDER), GET = "/v1/jobs/{0}/mixes", .layout = &layout_mixes},
     {"job", "kernels", "Show the kernels of a job's convolutions as JSON.", JOB,
      GET = "/v1/jobs/{0}/kernels"},
 

@@ -141,13 +141,20 @@ static void write_range(const json_t *range, cell_text out)
     }
 }
 
+/* A number, or that of an object about a group. */
+static json_int_t number_of(const json_t *item)
+{
+    const json_t *group = json_object_get(item, "group");
+    return json_integer_value(group ? group : item);
+}
+
 static void write_numbers(const json_t *list, cell_text out)
 {
     for (size_t i = 0, next = 0; i < json_array_size(list); i = next) {
-        const json_int_t first = json_integer_value(json_array_get(list, i));
+        const json_int_t first = number_of(json_array_get(list, i));
         const size_t used = strlen(out);
         json_int_t last = first;
-        for (next = i + 1; json_integer_value(json_array_get(list, next)) == last + 1; next++) {
+        for (next = i + 1; number_of(json_array_get(list, next)) == last + 1; next++) {
             last++;
         }
         (void)snprintf(out + used, LAYOUT_CELL_SIZE - used, "%s%" JSON_INTEGER_FORMAT,

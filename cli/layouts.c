@@ -204,6 +204,20 @@ static const struct column metric_columns[] = {
 };
 LAYOUT(layout_metrics, "items", metric_columns, "step", .pages = true);
 
+static const struct column mix_columns[] = {
+    COLUMN("ID", "id", CELL_TEXT, .wide = true),
+    COLUMN("MATCH", "record/xid/counter", CELL_TEXT),
+    COLUMN("KIND", "record/kind", CELL_TEXT),
+    COLUMN("GROUP", "record/own/group", CELL_TEXT),
+    COLUMN("GENERATION", "record/own/generation", CELL_TEXT, .wide = true),
+    COLUMN("PEERS", "record/peers", CELL_NUMBERS),
+    COLUMN("STEP", "record/applied_step", CELL_TEXT),
+    COLUMN("ALPHA", "record/alpha", CELL_TEXT),
+    COLUMN("RATE_STEP", "record/rate_step", CELL_TEXT, .wide = true),
+    COLUMN("AGE", "created_at", CELL_AGE),
+};
+LAYOUT(layout_mixes, "items", mix_columns, "id", .pages = true);
+
 static const struct column loss_columns[] = {
     COLUMN("LOST", "devices", CELL_DEVICES),
     COLUMN("CONTINUES", "can_continue", CELL_TEXT),

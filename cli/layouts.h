@@ -15,7 +15,7 @@ enum cell {
     CELL_BYTES,   /* "1.5 MiB" */
     CELL_SHARE,   /* a fraction as "46 %" */
     CELL_RANGE,   /* an object of `first` and `end`, one past the last: "0-3" */
-    CELL_NUMBERS, /* a list of whole numbers that rise: "0-3,7" */
+    CELL_NUMBERS, /* a list of whole numbers, or of objects with a group, that rise: "0-3,7" */
     CELL_AGE,     /* the time since then: "35s", "12m", "3h", "9d" */
     CELL_SHORT,   /* the first 12 characters */
 };
@@ -42,9 +42,10 @@ struct layout {
 };
 
 extern const struct layout layout_jobs, layout_job, layout_plans, layout_plan, layout_incidents,
-    layout_incident, layout_metrics, layout_replicas, layout_devices, layout_device, layout_links,
-    layout_measurements, layout_datasets, layout_dataset, layout_models, layout_model_units,
-    layout_model_row, layout_checkpoints, layout_checkpoint, layout_preview, layout_forecast,
-    layout_version, layout_contexts, layout_tokens, layout_token, layout_audit, layout_findings;
+    layout_incident, layout_metrics, layout_mixes, layout_replicas, layout_devices, layout_device,
+    layout_links, layout_measurements, layout_datasets, layout_dataset, layout_models,
+    layout_model_units, layout_model_row, layout_checkpoints, layout_checkpoint, layout_preview,
+    layout_forecast, layout_version, layout_contexts, layout_tokens, layout_token, layout_audit,
+    layout_findings;
 
 #endif

@@ -39,7 +39,7 @@ _paceline()
         doctor login context completion' ;;
     job)
         choice='submit list get watch pause resume cancel delete export clone replan change
-        plans plan incidents metrics checkpoints replicas groups kernels' ;;
+        plans plan incidents metrics checkpoints replicas groups mixes kernels' ;;
     device)
         choice='list get accept rename rekey cordon uncordon drain undrain remove links
         measurements' ;;
@@ -73,6 +73,7 @@ _paceline()
     'job checkpoints') list=job ;;
     'job replicas') list=job ;;
     'job groups') list=job ;;
+    'job mixes') list=job ;;
     'job kernels') list=job ;;
     'device get') list=device ;;
     'device accept') list=device ;;
@@ -125,6 +126,8 @@ _paceline()
     'job metrics' | 'job metrics '*)
         options='--metric --since' ;;
     'job checkpoints' | 'job checkpoints '*)
+        options='--order' ;;
+    'job mixes' | 'job mixes '*)
         options='--order' ;;
     'device list' | 'device list '*)
         options='--name --state --label --order' ;;

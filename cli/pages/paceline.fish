@@ -102,6 +102,10 @@ complete -c paceline -n '__paceline_at "job"' -a groups \
     -d 'Show the parts of a job of sub-models or of gossip.'
 complete -c paceline -n '__paceline_at "job groups"' \
     -a '(paceline job list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "job"' -a mixes \
+    -d 'List what the groups of a job of gossip did, by match.'
+complete -c paceline -n '__paceline_at "job mixes"' \
+    -a '(paceline job list --quiet 2>/dev/null)'
 complete -c paceline -n '__paceline_at "job"' -a kernels \
     -d 'Show the kernels of a job\'s convolutions as JSON.'
 complete -c paceline -n '__paceline_at "job kernels"' \
@@ -337,6 +341,9 @@ complete -c paceline -n '__paceline_in "job metrics"' -l metric -x \
 complete -c paceline -n '__paceline_in "job metrics"' -l since -x \
     -d 'Only later steps. Default: all.'
 complete -c paceline -n '__paceline_in "job checkpoints"' -l order -x \
+    -a 'asc desc' \
+    -d 'asc: rising by time, or by name; desc: falling. Default: the API\'s.'
+complete -c paceline -n '__paceline_in "job mixes"' -l order -x \
     -a 'asc desc' \
     -d 'asc: rising by time, or by name; desc: falling. Default: the API\'s.'
 complete -c paceline -n '__paceline_in "device list"' -l name -x \

@@ -201,6 +201,7 @@ def check_job(fleet, seen):
     look("job", "metrics", job, titles=("STEP", "VALUE"))
     losses = look("job", "metrics", job, "--metric", "loss", "--since", "4")["items"]
     must([item["step"] for item in losses] == [5, 6, 7, 8], f"losses {losses}")
+    look("job", "mixes", job, titles=("KIND", "PEERS"))
     look("job", "kernels", job)
     look("job", "checkpoints", job, titles=("VERSION", "SIZE"))
     look("checkpoint", "list", titles=("VERSION", "SIZE"))

@@ -31,14 +31,20 @@ static json_t *parsed(const char *text)
     return value;
 }
 
-static void check_rows(const char *answer, struct layout_style *style, const char *expected)
+static void check_rows_of(const struct layout *layout, const char *answer,
+                          struct layout_style *style, const char *expected)
 {
     json_auto_t *value = parsed(answer);
     BUF_AUTO struct buf out;
     struct err err = {0};
     buf_init(&out, 1 << 16);
-    assert_ok(layout_rows(&list, value, style, &out, &err), &err);
+    assert_ok(layout_rows(layout, value, style, &out, &err), &err);
     assert_string_equal(out.data ? out.data : "", expected);
+}
+
+static void check_rows(const char *answer, struct layout_style *style, const char *expected)
+{
+    check_rows_of(&list, answer, style, expected);
 }
 
 static void columns_are_as_wide_as_their_values(void **state)
@@ -66,6 +72,25 @@ static void a_second_page_has_no_titles_and_the_same_columns(void **state)
                "a-long-name  x      -     -     -\n");
     check_rows("{\"items\": [{\"spec\": {\"name\": \"b\"}, \"state\": \"y\"}]}", &style,
                "b            y      -     -     -\n");
+}
+
+static void a_record_of_a_mix_shows_the_groups_of_its_peers(void **state)
+{
+    (void)state;
+    struct layout_style style = {.now_ms = NOW_MS};
+    check_rows_of(
+        &layout_mixes,
+        "{\"items\": [{\"id\": \"mix_1\", \"created_at\": \"2026-01-31T11:59:25Z\","
+        "\"record\": {\"xid\": {\"life\": 9, \"counter\": 7}, \"kind\": \"average\","
+        "\"own\": {\"group\": 2}, \"peers\": [{\"group\": 0}, {\"group\": 1}, {\"group\": 3}]}},"
+        "{\"id\": \"mix_2\", \"created_at\": \"2026-01-31T11:59:25Z\","
+        "\"record\": {\"xid\": {\"life\": 9, \"counter\": 8}, \"kind\": \"pair\","
+        "\"own\": {\"group\": 1}, \"peers\": [{\"group\": 0}], \"applied_step\": 12,"
+        "\"alpha\": 0.5}}]}",
+        &style,
+        "MATCH  KIND     GROUP  PEERS  STEP  ALPHA  AGE\n"
+        "7      average  2      0-1,3  -     -      35s\n"
+        "8      pair     1      0      12    0.5    35s\n");
 }
 
 static void wide_adds_columns_and_names_devices(void **state)
@@ -185,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_are_as_wide_as_their_values),
         cmocka_unit_test(a_second_page_has_no_titles_and_the_same_columns),
+        cmocka_unit_test(a_record_of_a_mix_shows_the_groups_of_its_peers),
         cmocka_unit_test(wide_adds_columns_and_names_devices),
         cmocka_unit_test(a_plan_shows_the_micro_batches_of_its_workers),
         cmocka_unit_test(texts_of_the_server_cannot_steer_a_terminal),
