@@ -104,7 +104,7 @@ static void wait_for_more(struct parent_slot *parent, size_t free)
     const struct job_spec *spec = &parent->job.spec;
     if (job_is_local(spec)) {
         text_set(parent->work.wait, sizeof(parent->work.wait),
-                 "needs %" PRId64 " devices that offer '%.60s'; %zu are free%.100s",
+                 "needs %" PRId64 " devices that offer '%.60s'; %zu are free%.150s",
                  spec->devices_min, spec->train_local.name, free, parent->work.note);
     } else {
         text_set(parent->work.wait, sizeof(parent->work.wait),

@@ -1,14 +1,17 @@
 #include "coordinator/core/local_groups.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "coordinator/core/device.h"
 #include "coordinator/core/groups.h"
 #include "coordinator/core/local_data.h"
+#include "coordinator/core/matching.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/submodel_parts.h"
 #include "coordinator/core/text.h"
+#include "schema/job_check.h"
 
 /* The classes of a group, of which it has some where the job divides them, and a batch. */
 static bool has_classes(const struct parent_slot *parent, size_t group, const struct offer *offer)
@@ -77,6 +80,26 @@ static bool waits(const struct core *core, const struct parent_slot *parent, siz
     return part->state == PART_WAITING || (job && job->job.state == JOB_WAITING_FOR_DEVICES);
 }
 
+/* Why the job does not train on what the device offers. */
+static void add_left_out(char out[MESSAGE_SIZE], const struct job_spec *spec,
+                         const struct device *device, const struct offer *offer)
+{
+    static const char *const why[] = {
+        [OFFER_OF_OTHER_FORM] = "data of another form",
+        [OFFER_OF_MORE_CLASSES] = "more classes",
+        [OFFER_OF_FEW_SAMPLES] = "too few samples for a batch",
+    };
+    char words[MESSAGE_SIZE];
+    const enum matching_offer fault = matching_offer(spec, device);
+    text_set(words, sizeof(words), "is left out: %s", why[fault]);
+    if (fault == OFFER_OF_FEW_SAMPLES) {
+        const size_t used = strlen(words);
+        text_set(words + used, sizeof(words) - used, ", %" PRId64 " of %" PRId64,
+                 offer->samples - job_held(spec, offer), spec->batch);
+    }
+    add(out, words, device->name);
+}
+
 void local_groups_note(const struct core *core, struct parent_slot *parent)
 {
     const struct job_spec *spec = &parent->job.spec;
@@ -99,9 +122,7 @@ void local_groups_note(const struct core *core, struct parent_slot *parent)
                       : "does not offer its data now, and its group waits",
                 device->name);
         } else if (group == groups && any && !fits && device_online(slot)) {
-            add(parent->work.note,
-                "is left out: other classes or samples, or less than a batch to train on",
-                device->name);
+            add_left_out(parent->work.note, spec, device, any);
         }
     }
 }

@@ -48,22 +48,26 @@ bool matching_class(const struct job_spec *spec, const struct device *device)
            strcmp(spec->numeric_class, device->numeric_class) == 0;
 }
 
-bool matching_data(const struct placement_request *request, const struct device *device)
+enum matching_offer matching_offer(const struct job_spec *spec, const struct device *device)
 {
-    const struct local_train *local = &request->spec->train_local;
-    char form[OFFER_FORM_SIZE];
-    if (!job_is_local(request->spec)) {
-        return true;
-    }
+    const struct local_train *local = &spec->train_local;
     const struct offer *offer = offer_find(device->offer, device->offer_count, local->name);
+    char form[OFFER_FORM_SIZE];
     if (!offer ||
         (local->device.text[0] != '\0' && !id_equal(local->device.text, device->id.text)) ||
         (local->sha256[0] != '\0' && !offer_has(offer, local->sha256))) {
-        return false;
+        return OFFER_NONE;
     }
     offer_form(offer, form);
-    return strcmp(form, local->form) == 0 && offer->classes <= local->classes &&
-           offer->samples - job_held(request->spec, offer) >= request->spec->batch;
+    return strcmp(form, local->form) != 0                         ? OFFER_OF_OTHER_FORM
+           : offer->classes > local->classes                      ? OFFER_OF_MORE_CLASSES
+           : offer->samples - job_held(spec, offer) < spec->batch ? OFFER_OF_FEW_SAMPLES
+                                                                  : OFFER_FITS;
+}
+
+bool matching_data(const struct placement_request *request, const struct device *device)
+{
+    return !job_is_local(request->spec) || matching_offer(request->spec, device) == OFFER_FITS;
 }
 
 static bool has_local(const struct placement_request *request)

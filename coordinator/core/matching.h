@@ -14,6 +14,14 @@ enum candidates {
     CANDIDATES_KNOWN,  /* every known device, by memory instead of speed: can the job ever fit? */
 };
 
+enum matching_offer {
+    OFFER_FITS,
+    OFFER_NONE,            /* or of other data than those that a group has begun with */
+    OFFER_OF_OTHER_FORM,   /* than the job has */
+    OFFER_OF_MORE_CLASSES, /* than the job has */
+    OFFER_OF_FEW_SAMPLES,  /* without those that are held out: less than a batch */
+};
+
 struct placement_request {
     const struct job_spec *spec;
     const struct model *model;
@@ -34,8 +42,10 @@ bool matching_class(const struct job_spec *spec, const struct device *device);
 /* Return whether the device has the labels that the job requests of servers, or of workers. */
 bool matching_servers(const struct job_spec *spec, const struct device *device);
 bool matching_workers(const struct job_spec *spec, const struct device *device);
-/* Return whether the device offers data that the job can train on, and those of a group: if the job
- * trains on data that stay on devices. */
+/* Return whether the job, which trains on data that stay on devices, can train on those that the
+ * device offers, and on those of its group: the first reason why not. */
+enum matching_offer matching_offer(const struct job_spec *spec, const struct device *device);
+/* Return whether it can, or trains on uploaded data. */
 bool matching_data(const struct placement_request *request, const struct device *device);
 /* Return whether the device's agent knows the strategy, schedule, fields and ops of the job. */
 bool matching_protocol(const struct placement_request *request, const struct device *device);

@@ -50,7 +50,7 @@ static bool any_offers(const struct core *core, const struct placement_request *
 }
 
 static void nobody_fits(const struct core *core, const struct placement_request *request,
-                        size_t online, char *out, size_t size)
+                        size_t online, size_t few, char *out, size_t size)
 {
     const struct job_spec *spec = request->spec;
     for (size_t i = 0; i < spec->device_label_count; i++) {
@@ -68,8 +68,9 @@ static void nobody_fits(const struct core *core, const struct placement_request 
                  owner && device_online(owner) ? "does not offer them as they were"
                                                : "is not online");
     } else if (!any_offers(core, request)) {
-        text_set(out, size, "no device offers the data set '%s' as the job needs it (%zu online)",
-                 spec->train_local.name, online);
+        text_set(out, size, "no device offers %s '%s' as the job needs it (%zu online)",
+                 few > 0 ? "a batch of the data set" : "the data set", spec->train_local.name,
+                 online);
     } else if (!any_has(core, request, NULL)) {
         text_set(out, size, "no device has all labels of the job (%zu online)", online);
     } else if (!any_speaks(core, request)) {
@@ -95,16 +96,18 @@ void shortage_look(const struct core *core, const struct placement_request *requ
         const struct device_slot *device = slots_device_at(core, i);
         bool online = device_online(device);
         bool speaks = matching_protocol(request, &device->device);
-        bool suits = matching_labels(request->spec, &device->device) &&
-                     matching_class(request->spec, &device->device) &&
-                     matching_data(request, &device->device) &&
-                     matching_kernels(request, &device->device);
+        bool able = matching_labels(request->spec, &device->device) &&
+                    matching_class(request->spec, &device->device) &&
+                    matching_kernels(request, &device->device);
+        bool suits = able && matching_data(request, &device->device);
         bool fits = suits && speaks;
         if (device_absent(&request->without, device)) {
             continue;
         }
         out->online += online;
         out->away += fits && !online;
+        out->few += able && speaks && online && job_is_local(request->spec) &&
+                    matching_offer(request->spec, &device->device) == OFFER_OF_FEW_SAMPLES;
         out->old += suits && online && !speaks;
         if (!online || !fits) {
             continue;
@@ -123,7 +126,7 @@ void shortage_look(const struct core *core, const struct placement_request *requ
         out->kept += open && !device->challenge.silent && !busy && kept;
     }
     if (out->online > 0 && out->fit == 0) {
-        nobody_fits(core, request, out->online, out->nobody, sizeof(out->nobody));
+        nobody_fits(core, request, out->online, out->few, out->nobody, sizeof(out->nobody));
     }
 }
 
@@ -144,6 +147,7 @@ static void some_are_free(const struct shortage *fleet, const char *there, char 
         {fleet->silent, "silent"},
         {fleet->away, "not online"},
         {fleet->old, "with an older agent"},
+        {fleet->few, "with less than a batch of samples"},
     };
     char list[MESSAGE_SIZE] = "";
     size_t length = 0;
@@ -163,7 +167,7 @@ static void describe(const struct shortage *fleet, const char *there, char *out,
         text_set(out, size, "no %sdevice is online", fleet->without > 0 ? "other " : "");
     } else if (fleet->fit == 0) {
         text_set(out, size, "%s", fleet->nobody);
-    } else if (fleet->busy == fleet->fit && fleet->old == 0) {
+    } else if (fleet->busy == fleet->fit && fleet->old == 0 && fleet->few == 0) {
         text_set(out, size,
                  fleet->fit == 1 ? "%zu device matches, but is busy"
                                  : "%zu devices match, all busy",

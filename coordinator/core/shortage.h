@@ -14,6 +14,7 @@ struct shortage {
     size_t busy, kept, pending, cordoned, draining, silent; /* of those that fit, why they are not
                                                                free */
     size_t away;                                            /* they would fit, but are not online */
+    size_t few;                /* online, and would fit if they offered a batch of samples */
     size_t old;                /* online, and would fit if their agents knew the job's fields */
     size_t without;            /* excluded from the question */
     char nobody[MESSAGE_SIZE]; /* why none fits */

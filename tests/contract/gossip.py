@@ -130,6 +130,28 @@ def test_a_job_on_local_data_reports_faults_at_its_fields():
         must(named.id, "not enrolled")
 
 
+def test_a_waiting_job_names_the_devices_with_less_than_a_batch():
+    with Api() as api:
+        shape = api.get("/v1/datasets/digits-train")
+        like = {key: shape[key] for key in ("height", "width", "channels", "dtype")}
+        small = "b" * 40
+        for name, own in ((small, {"samples": 10}), ("large", {}), ("odd", {"height": 9})):
+            FakeAgent(api, name, data=[{**offer(**like), **own}])
+        job = {**GOSSIP, "dataset": {"train": {"local": "xrays"}, "test": "digits-test"}}
+        held = {**job, "dataset": {**job["dataset"], "test": {"holdout": 0.5}}}
+        few = f"; '{small}' is left out: too few samples for a batch, "
+        for asked, left_out, missing in (
+            (job, f"{few}10 of 16; 'odd' is left out: data of another form", "1 with less than"),
+            (held, f"{few}5 of 16; ", "1 with less than a batch of samples"),
+            ({**job, "batch": 901}, f"{few}10 of 901; 'large' is", "offers a batch of the data"),
+        ):
+            made = api.submit(asked)
+            must(left_out in made["message"], made["message"])
+            api.verb(made, "cancel")
+            seen = api.request("POST", "/v1/jobs?dry_run=true", asked, expect=200).json
+            must(missing in seen["waiting_for"], seen["waiting_for"])
+
+
 def test_a_dry_run_compares_gossip_with_rounds_a_pipeline_and_one_device():
     with Api() as api:
         for name, times in (("slow", 4), ("fast", 1)):
