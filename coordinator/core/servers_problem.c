@@ -236,12 +236,15 @@ static int take_places(struct planning *planning, struct err *err)
 {
     const struct server_options *options = &planning->spec.parameter_server;
     struct planning_servers *servers = planning_servers(planning);
+    const char *role = planning->shortage.role;
     for (size_t s = 0; s < options->place_count; s++) {
         servers->server_device[s] = pool_find(planning, &options->place[s].device);
         servers->server_end[s] = (size_t)options->place[s].end;
         if (servers->server_device[s] == planning->pool_count) {
-            return err_set(err, ERR_STATE, "server '%s' is not available to this job",
-                           options->place[s].device.text);
+            return role[0] != '\0'
+                       ? err_set(err, ERR_STATE, "waits for its servers: %.180s", role)
+                       : err_set(err, ERR_STATE, "server '%s' is not available to this job",
+                                 options->place[s].device.text);
         }
     }
     servers->problem.server_count = options->place_count;
@@ -292,6 +295,7 @@ static int check_roles(const struct planning *planning, struct err *err)
 {
     const struct servers_problem *problem = &planning_servers(planning)->problem;
     const size_t shares = problem->shares == SERVERS_GIVEN ? problem->share_count : 1;
+    const char *missing = planning->shortage.role;
     struct {
         const char *what;
         size_t wanted, there;
@@ -303,9 +307,9 @@ static int check_roles(const struct planning *planning, struct err *err)
     }
     for (size_t i = 0; i < 2; i++) {
         if (role[i].there < role[i].wanted) {
-            return err_set(err, ERR_STATE, "waits for %zu %s%s, of which %zu are available",
+            return err_set(err, ERR_STATE, "waits for %zu %s%s, of which %zu are available%s%.150s",
                            role[i].wanted, role[i].what, role[i].wanted == 1 ? "" : "s",
-                           role[i].there);
+                           role[i].there, missing[0] != '\0' ? ": " : "", missing);
         }
     }
     return 0;

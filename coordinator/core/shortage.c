@@ -49,10 +49,43 @@ static bool any_offers(const struct core *core, const struct placement_request *
     return any;
 }
 
+/* The first label or id of a server or worker that no device has. */
+static void look_for_roles(const struct core *core, const struct placement_request *request,
+                           struct shortage *out)
+{
+    const struct server_options *options = &request->spec->parameter_server;
+    const struct {
+        const char *what;
+        const struct label *label;
+        size_t count;
+    } role[] = {{"server", options->server_label, options->server_label_count},
+                {"worker", options->worker_label, options->worker_label_count}};
+    for (size_t r = 0; r < sizeof(role) / sizeof(role[0]); r++) {
+        for (size_t i = 0; i < role[r].count; i++) {
+            const struct label *label = &role[r].label[i];
+            if (!any_has(core, request, label)) {
+                text_set(out->role, sizeof(out->role),
+                         "no device has the label %s=%s of a %s (%zu online)", label->key,
+                         label->value, role[r].what, out->online);
+                return;
+            }
+        }
+    }
+    for (size_t i = 0; i < options->place_count; i++) {
+        const char *id = options->place[i].device.text;
+        if (!slots_device(core, id)) {
+            text_set(out->role, sizeof(out->role), "no device has the id '%s' of a server", id);
+            return;
+        }
+    }
+}
+
 static void nobody_fits(const struct core *core, const struct placement_request *request,
-                        size_t online, size_t few, char *out, size_t size)
+                        struct shortage *fleet)
 {
     const struct job_spec *spec = request->spec;
+    const size_t online = fleet->online, size = sizeof(fleet->nobody);
+    char *out = fleet->nobody;
     for (size_t i = 0; i < spec->device_label_count; i++) {
         const struct label *label = &spec->device_label[i];
         if (!any_has(core, request, label)) {
@@ -61,7 +94,9 @@ static void nobody_fits(const struct core *core, const struct placement_request 
             return;
         }
     }
-    if (spec->train_local.device.text[0] != '\0') {
+    if (fleet->role[0] != '\0') {
+        text_set(out, size, "%s", fleet->role);
+    } else if (spec->train_local.device.text[0] != '\0') {
         const struct device_slot *owner = slots_device(core, spec->train_local.device.text);
         text_set(out, size, "its data are on the device '%.60s', which %s",
                  owner ? owner->device.name : spec->train_local.device.text,
@@ -69,8 +104,8 @@ static void nobody_fits(const struct core *core, const struct placement_request 
                                                : "is not online");
     } else if (!any_offers(core, request)) {
         text_set(out, size, "no device offers %s '%s' as the job needs it (%zu online)",
-                 few > 0 ? "a batch of the data set" : "the data set", spec->train_local.name,
-                 online);
+                 fleet->few > 0 ? "a batch of the data set" : "the data set",
+                 spec->train_local.name, online);
     } else if (!any_has(core, request, NULL)) {
         text_set(out, size, "no device has all labels of the job (%zu online)", online);
     } else if (!any_speaks(core, request)) {
@@ -125,8 +160,9 @@ void shortage_look(const struct core *core, const struct placement_request *requ
         out->busy += open && !device->challenge.silent && busy;
         out->kept += open && !device->challenge.silent && !busy && kept;
     }
+    look_for_roles(core, request, out);
     if (out->online > 0 && out->fit == 0) {
-        nobody_fits(core, request, out->online, out->few, out->nobody, sizeof(out->nobody));
+        nobody_fits(core, request, out);
     }
 }
 
@@ -158,7 +194,8 @@ static void some_are_free(const struct shortage *fleet, const char *there, char 
             length += strlen(list + length);
         }
     }
-    text_set(out, size, "%s%s%.150s%s", there, length > 0 ? " (" : "", list, length > 0 ? ")" : "");
+    text_set(out, size, "%s%s%.150s%s%s%.120s", there, length > 0 ? " (" : "", list,
+             length > 0 ? ")" : "", fleet->role[0] != '\0' ? "; " : "", fleet->role);
 }
 
 static void describe(const struct shortage *fleet, const char *there, char *out, size_t size)
@@ -167,7 +204,8 @@ static void describe(const struct shortage *fleet, const char *there, char *out,
         text_set(out, size, "no %sdevice is online", fleet->without > 0 ? "other " : "");
     } else if (fleet->fit == 0) {
         text_set(out, size, "%s", fleet->nobody);
-    } else if (fleet->busy == fleet->fit && fleet->old == 0 && fleet->few == 0) {
+    } else if (fleet->busy == fleet->fit && fleet->old == 0 && fleet->few == 0 &&
+               fleet->role[0] == '\0') {
         text_set(out, size,
                  fleet->fit == 1 ? "%zu device matches, but is busy"
                                  : "%zu devices match, all busy",

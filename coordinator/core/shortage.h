@@ -17,6 +17,7 @@ struct shortage {
     size_t few;                /* online, and would fit if they offered a batch of samples */
     size_t old;                /* online, and would fit if their agents knew the job's fields */
     size_t without;            /* excluded from the question */
+    char role[MESSAGE_SIZE];   /* what of a server or worker no device is; "": nothing */
     char nobody[MESSAGE_SIZE]; /* why none fits */
 };
 

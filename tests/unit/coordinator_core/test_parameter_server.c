@@ -277,6 +277,26 @@ static void a_job_waits_for_as_many_servers_and_workers_as_it_wants(void **state
     assert_int_equal(count_servers(core_job_plan(world->core, id)), 3);
 }
 
+static void a_waiting_job_names_a_label_or_id_that_no_device_has(void **state)
+{
+    struct world *world = *state;
+    static const char *const words[] = {"label role=serve of a server (2 online)", "id 'dev_none'"};
+    add_devices(world, 2);
+    for (size_t i = 0; i < 4; i++) {
+        char id[ID_SIZE];
+        struct job_spec spec = servers_spec(5);
+        struct server_options *options = &spec.parameter_server;
+        options->server_label[0] = (struct label){"role", "serve"};
+        options->place[0] = (struct server_place){.device = {"dev_none"}, .end = 5};
+        *(i < 2 ? &options->server_label_count : &options->place_count) = 1;
+        spec.devices_max = 3;
+        spec.devices_min = 2 + (int64_t)(i % 2); /* 3: too few devices of any kind */
+        assert_null(submit(world, id, &spec));
+        assert_non_null(strstr(world_job(world, id)->message, words[i / 2]));
+        world_verb(world, id, JOB_CANCEL);
+    }
+}
+
 /* The search adds up what grows with a share, a thread and a sum; the plan says what it is for. */
 static void the_memory_of_the_search_is_that_of_the_plan(void **state)
 {
@@ -466,6 +486,7 @@ int main(void)
         SERVERS(a_job_that_fits_as_a_pipeline_may_be_too_large),
         SERVERS(a_model_that_fits_on_no_worker_is_rejected),
         SERVERS(a_job_waits_for_as_many_servers_and_workers_as_it_wants),
+        SERVERS(a_waiting_job_names_a_label_or_id_that_no_device_has),
         SERVERS(the_memory_of_the_search_is_that_of_the_plan),
         SERVERS(agents_that_do_not_know_the_strategy_get_no_stage),
         SERVERS(frozen_units_are_kept_and_not_transferred),
