@@ -153,6 +153,7 @@ static void note_computed(struct gossip *gossip, int64_t now_ms)
 {
     gossip->averages++;
     gossip->arrives_until_ms = now_ms + gossip_arrival_ms(gossip);
+    gossip->evaluates_until_ms = now_ms + gossip_evaluation_ms(gossip);
     gossip->phase = GOSSIP_ADOPTS;
     gossip->offered_until_ms = 0;
     for (size_t g = 0; g < gossip->count; g++) {

@@ -33,6 +33,7 @@ struct gossip_rules {
     bool adopts;                 /* groups adopt averages */
     bool tests;                  /* they evaluate averages on samples that their devices hold out */
     int64_t average_every;       /* mixes of each group between two averages */
+    int64_t test_samples;        /* on which the one that computes an average evaluates it */
 };
 
 /* What a group says of its matches. */
@@ -98,11 +99,12 @@ struct gossip {
     int64_t offered_until_ms;                /* the average to the other groups; 0: it is not yet */
     int64_t phase_until_ms, copies_until_ms; /* copies_: groups may still give theirs */
     bool stored;                             /* the present average is */
-    int64_t tests_until_ms;   /* 0: no average is being evaluated on what devices hold out */
-    bool has_tests;           /* the present one was, and gossip_take_tests has not said so */
-    int64_t averages;         /* that were computed in this life */
-    int64_t arrives_until_ms; /* the computed one is on its way until then; 0: none is */
-    int overdue;              /* averages in turn that were not there by then */
+    int64_t tests_until_ms;     /* 0: no average is being evaluated on what devices hold out */
+    bool has_tests;             /* the present one was, and gossip_take_tests has not said so */
+    int64_t averages;           /* that were computed in this life */
+    int64_t arrives_until_ms;   /* the computed one is on its way until then; 0: none is */
+    int64_t evaluates_until_ms; /* by the group that has computed it */
+    int overdue;                /* averages in turn that were not there by then */
     struct gossip_order order[GOSSIP_ORDERS_MAX]; /* a ring */
     size_t first, orders;
 };
@@ -162,11 +164,9 @@ static inline bool gossip_is_testing(const struct gossip *gossip, size_t group)
     return gossip->tests_until_ms > 0 && of->present && of->tests && !of->tested;
 }
 /* Return whether the group computes the present average, evaluates it or sends it. */
-static inline bool gossip_is_averaging(const struct gossip *gossip, size_t group)
-{
-    const bool averages = gossip->averager == group && gossip->group[group].tried;
-    return averages && (gossip->phase == GOSSIP_COMPUTES || gossip->arrives_until_ms > 0);
-}
+bool gossip_is_averaging(const struct gossip *gossip, size_t group);
+/* The same while it evaluates it, and so makes no step: as long as that takes, as it may hang. */
+bool gossip_is_evaluating(const struct gossip *gossip, size_t group, int64_t now_ms);
 /* Average once more, as soon as the average under way is over, and match no pair any more. Nobody
  * adopts it, and a single group is enough. It is begun again until it arrives. */
 static inline void gossip_finish(struct gossip *gossip)

@@ -16,6 +16,18 @@ size_t gossip_present(const struct gossip *gossip)
     return present;
 }
 
+bool gossip_is_averaging(const struct gossip *gossip, size_t group)
+{
+    const bool averages = gossip->averager == group && gossip->group[group].tried;
+    return averages && (gossip->phase == GOSSIP_COMPUTES || gossip->arrives_until_ms > 0);
+}
+
+bool gossip_is_evaluating(const struct gossip *gossip, size_t group, int64_t now_ms)
+{
+    return gossip_is_averaging(gossip, group) && gossip->phase != GOSSIP_COMPUTES &&
+           now_ms < gossip->evaluates_until_ms;
+}
+
 static void enter_phase(struct gossip *gossip, enum gossip_phase phase, double seconds,
                         int64_t now_ms)
 {

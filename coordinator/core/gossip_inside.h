@@ -89,6 +89,8 @@ static inline bool gossip_awaits_tests(const struct gossip *gossip)
     return gossip->tests_until_ms > 0 || (gossip->has_tests && gossip->stored);
 }
 
+/* Return how long the group that has computed the average may evaluate it. */
+int64_t gossip_evaluation_ms(const struct gossip *gossip);
 /* All groups that are there evaluate it from now on, after copies that take so many seconds. */
 void gossip_begin_tests(struct gossip *gossip, double seconds, int64_t now_ms);
 /* A group has evaluated it, or cannot: it has not taken the order in time. */

@@ -47,7 +47,8 @@ static void begin_work(const struct core *core, struct parent_slot *parent)
         .uniform = spec->gossip.pairs == PAIRS_UNIFORM,
         .adopts = spec->gossip.adopt,
         .tests = spec->test_local.holdout > 0,
-        .average_every = gossip_average_every(&spec->gossip, parent->parent.gossip.member_count)};
+        .average_every = gossip_average_every(&spec->gossip, parent->parent.gossip.member_count),
+        .test_samples = parent->job.data.test_samples};
     gossip_init(&parent->mixes.gossip, &rules);
     gossip_vary_author(parent);
     parent->mixes.begun = true;
@@ -337,9 +338,17 @@ struct job_slot *gossip_job_of(const struct core *core, const struct heartbeat *
     return job && device->job == job && job->job.part == JOB_GROUP ? job : NULL;
 }
 
+/* It gives a copy as soon as it is between two steps: it is in one, or hangs. */
+static bool owes_copy(const struct mix_status *status)
+{
+    return mix_is_open(status->state) && !status->copied;
+}
+
 static bool waits_for_others(const struct mix_report *report)
 {
-    return report->wants || mix_is_open(report->pair.state) || mix_is_open(report->average.state);
+    const bool waits =
+        report->wants || mix_is_open(report->pair.state) || mix_is_open(report->average.state);
+    return waits && !owes_copy(&report->pair) && !owes_copy(&report->average);
 }
 
 /* Before its records are judged. In its first report a group knows no match of this life: it is
@@ -387,7 +396,8 @@ void gossip_job_hear(struct core *core, struct job_slot *job, const struct heart
     const bool holds =
         parent->job.spec.gossip.schedule == SCHEDULE_ROUNDS && waits_for_others(report);
     struct gossip *gossip = &parent->mixes.gossip;
-    if (holds || gossip_is_testing(gossip, index) || gossip_is_averaging(gossip, index)) {
+    if (holds || gossip_is_testing(gossip, index) ||
+        gossip_is_evaluating(gossip, index, core->now_ms)) {
         stall_watch(core, job); /* it makes no step, and shall not */
     }
     const struct gossip_report heard = report_of(gossip, report, heartbeat->step);

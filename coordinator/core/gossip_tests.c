@@ -3,24 +3,38 @@
 
 #include "coordinator/core/gossip_inside.h"
 
-/* Until the present step is over, and all held-out samples are evaluated at the speed of training,
- * which is slower. */
+/* Until the present step of a group is over, and all samples are evaluated at the speed of
+ * training, which is slower. */
+static double test_seconds(const struct gossip *gossip, size_t group)
+{
+    const struct gossip_group *of = &gossip->group[group];
+    const int64_t samples = gossip->rules.tests ? of->held : gossip->rules.test_samples;
+    return (double)(samples + gossip->rules.batch) / of->speed;
+}
+
 static double longest_test(const struct gossip *gossip)
 {
     double seconds = 0;
     for (size_t g = 0; g < gossip->count; g++) {
-        const struct gossip_group *group = &gossip->group[g];
-        const double samples = (double)(group->held + gossip->rules.batch);
-        seconds = group->present ? fmax(seconds, samples / group->speed) : seconds;
+        seconds = gossip->group[g].present ? fmax(seconds, test_seconds(gossip, g)) : seconds;
     }
     return seconds;
 }
 
+static int64_t test_ms(double seconds)
+{
+    const int64_t patience_ms = gossip_patience_ms(seconds);
+    return patience_ms < GOSSIP_ARRIVAL_MS ? patience_ms : GOSSIP_ARRIVAL_MS;
+}
+
+int64_t gossip_evaluation_ms(const struct gossip *gossip)
+{
+    return test_ms(test_seconds(gossip, gossip->averager));
+}
+
 void gossip_begin_tests(struct gossip *gossip, double seconds, int64_t now_ms)
 {
-    const int64_t patience_ms = gossip_patience_ms(seconds + longest_test(gossip));
-    gossip->tests_until_ms =
-        now_ms + (patience_ms < GOSSIP_ARRIVAL_MS ? patience_ms : GOSSIP_ARRIVAL_MS);
+    gossip->tests_until_ms = now_ms + test_ms(seconds + longest_test(gossip));
     for (size_t g = 0; g < gossip->count; g++) {
         struct gossip_group *group = &gossip->group[g];
         group->tests = group->present && group->heard;

@@ -1,9 +1,11 @@
 /* Jobs of groups that mix: what the loss of a device, or a slow link, costs the others. */
+#include "tests/sim/run.h"
 #include "tests/sim/speeds.h"
 #include "tests/sim/stories/story.h"
 
 #define STEPS 120
-#define SAMPLES 480 /* 20 steps of each of three groups */
+#define SAMPLES 480      /* 20 steps of each of three groups */
+#define HANGS 1000000000 /* per cent of the usual time of a task: it never ends */
 
 static const struct gossip_options levelled = {.schedule = SCHEDULE_ROUNDS,
                                                .level = true,
@@ -99,6 +101,56 @@ static void groups_behind_slow_links_mix(void **state)
     story_free(story);
 }
 
+/* A group hangs in a step, before it has given its copy for the average that ends the job, and the
+ * other one is lost. STEPS + 10: the job ends in the middle of a round. */
+static void hang_at_the_end(const struct gossip_options *options)
+{
+    struct story *story = story_new_as(&(struct story_setting){.devices = 2,
+                                                               .devices_min = 2,
+                                                               .steps = STEPS + 10,
+                                                               .gossip = options,
+                                                               .samples = SAMPLES});
+    story_until(story, "center: row of job1: pair");
+    while (story_job(story)->progress.step < STEPS) {
+        story_pass(story, MS);
+    }
+    story_until(story, "d1: takes average");
+    assert_true(story->world.agent[0]->run->computing);
+    speeds_slow(&story->world, 0, HANGS);
+    faults_kill_device(&story->world, 1, FOREVER);
+    story_until(story, "center: job_stalled");
+    story_until(story, "center: generation_failed");
+    speeds_slow(&story->world, 0, 100);
+    faults_kill_device(&story->world, 0, SECOND);
+    assert_string_equal(end(story), "degraded");
+    story_free(story);
+}
+
+static void the_last_group_of_a_job_that_hangs_is_stalled(void **state)
+{
+    (void)state;
+    static const struct gossip_options async = GOSSIP_OPTIONS_DEFAULT;
+    hang_at_the_end(&async);
+    hang_at_the_end(&passes);
+}
+
+/* The others do not wait for it longer than for a stop. */
+static void a_group_that_hangs_at_the_end_is_left_out(void **state)
+{
+    (void)state;
+    struct story *story = begin(3, &levelled);
+    story_until(story, "center: row of job1: adopt");
+    while (story_job(story)->progress.step < STEPS - 3) {
+        story_pass(story, MS);
+    }
+    speeds_slow(&story->world, device_of(story, 1), HANGS);
+    const int64_t from_us = story->world.now_us;
+    assert_string_equal(end(story), "degraded");
+    assert_true(story->world.now_us - from_us < 60 * SECOND);
+    assert_non_null(strstr(story_job(story)->message, "group 1"));
+    story_free(story);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -106,6 +158,8 @@ int main(void)
         cmocka_unit_test(a_round_does_not_wait_for_a_lost_device),
         cmocka_unit_test(rounds_go_on_after_the_coordinator_was_away),
         cmocka_unit_test(groups_behind_slow_links_mix),
+        cmocka_unit_test(the_last_group_of_a_job_that_hangs_is_stalled),
+        cmocka_unit_test(a_group_that_hangs_at_the_end_is_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

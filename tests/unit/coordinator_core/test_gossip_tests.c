@@ -201,6 +201,22 @@ static void the_group_that_averages_is_known_until_the_average_is_stored(void **
     }
 }
 
+/* Its device may hang: for two seconds, as 96 samples at 640 a second take less. While it computes
+ * the average it makes steps, and while it sends it. */
+static void the_group_that_averages_makes_no_step_while_it_evaluates(void **state)
+{
+    (void)state;
+    init(true, true);
+    assert_true(gossip_is_evaluating(&gossip, 0, 2019));
+    assert_false(gossip_is_evaluating(&gossip, 0, 2020));
+    assert_false(gossip_is_evaluating(&gossip, 1, 20));
+    assert_true(gossip_is_averaging(&gossip, 0));
+    gossip_refuse(&gossip, 30);
+    gossip_tick(&gossip, 1, 30);
+    assert_true(gossip_is_averaging(&gossip, 1));
+    assert_false(gossip_is_evaluating(&gossip, 1, 30));
+}
+
 /* Of one that begins again meanwhile, as of one that says later that it has a copy. */
 static void an_average_has_the_groups_whose_copies_it_was_computed_from(void **state)
 {
@@ -294,6 +310,7 @@ int main(void)
         cmocka_unit_test(a_slow_device_has_the_time_that_it_needs),
         cmocka_unit_test(a_device_that_claims_to_be_slow_is_not_awaited_for_ever),
         cmocka_unit_test(the_group_that_averages_is_known_until_the_average_is_stored),
+        cmocka_unit_test(the_group_that_averages_makes_no_step_while_it_evaluates),
         cmocka_unit_test(an_average_has_the_groups_whose_copies_it_was_computed_from),
         cmocka_unit_test(the_last_average_is_evaluated_after_it_is_stored),
         cmocka_unit_test(the_last_average_is_judged_though_all_devices_are_lost),
