@@ -14,6 +14,7 @@
 struct gossip_claims {
     bool begun;
     int64_t reached; /* the steps that count */
+    int64_t lost;    /* that the group has gone back by since it trained last, and that count too */
     int64_t at_ms;   /* until when `credit` is computed */
     double credit;   /* further steps that would count */
 };

@@ -40,6 +40,22 @@ void gossip_leave_job(struct parent_slot *parent, size_t group)
     groups_changed(parent);
 }
 
+/* Steps that are lost count all the same. So they go into the row: a restarted coordinator knows
+ * only the steps of the group's job. Until the group trains again, copies that return may still
+ * have them. */
+static void lose_steps(struct parent_slot *parent, size_t group, const struct job_slot *job)
+{
+    struct gossip_claims *claims = &parent->mixes.group[group].claims;
+    const int64_t behind = claims->reached - job->job.progress.step;
+    const int64_t lost = behind > -claims->lost ? behind : -claims->lost;
+    if (lost != 0) {
+        parent->parent.gossip.member[group].steps += lost;
+        claims->reached -= lost;
+        claims->lost += lost;
+        groups_changed(parent);
+    }
+}
+
 /* The clocks of the wall and of the core may differ: steps before the coordinator's start count. */
 bool gossip_take_steps(const struct core *core, struct parent_slot *parent, size_t group,
                        const struct job_slot *job)
@@ -47,6 +63,7 @@ bool gossip_take_steps(const struct core *core, struct parent_slot *parent, size
     struct gossip_claims *claims = &parent->mixes.group[group].claims;
     const int64_t began_ms = job->job.started_ms > 0 ? job->job.started_ms : core->wall_ms;
     const int64_t age_ms = began_ms < core->wall_ms ? core->wall_ms - began_ms : 0;
+    lose_steps(parent, group, job);
     gossip_claim(claims, job->job.progress.step, job->plan.predicted_step_seconds,
                  core->now_ms - age_ms, core->now_ms);
     return claims->reached >= job->job.progress.step;
@@ -108,6 +125,8 @@ static void begin_incarnation(struct core *core, struct parent_slot *parent, siz
     struct parent_part *part = &parent->parent.part[group];
     struct gossip_member *member = &parent->parent.gossip.member[group];
     const int64_t incarnation = incarnation_of(part, job), version = job->plan.resume_version;
+    lose_steps(parent, group, job);
+    parent->mixes.group[group].claims.lost = 0; /* it makes them again */
     struct mix_record record = {
         .kind = MIX_START,
         .own = {.group = (int64_t)group, .generation = incarnation, .version = version},

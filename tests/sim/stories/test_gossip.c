@@ -1,4 +1,5 @@
 /* Jobs of groups that mix: what the loss of a device, or a slow link, costs the others. */
+#include "schema/groups_view.h"
 #include "tests/sim/run.h"
 #include "tests/sim/speeds.h"
 #include "tests/sim/stories/story.h"
@@ -151,6 +152,45 @@ static void a_group_that_hangs_at_the_end_is_left_out(void **state)
     story_free(story);
 }
 
+/* Of all groups. */
+static int64_t counted_steps(const struct story *story)
+{
+    static struct groups_view view;
+    int64_t steps = 0;
+    view = (struct groups_view){0};
+    core_fill_groups(story->world.coordinator->core, story->job->id.text, &view);
+    for (size_t g = 0; g < GROUPS_MAX; g++) {
+        steps += view.group[g].mixes.steps;
+    }
+    return steps;
+}
+
+/* Before the first average: a group begins again from its beginning. */
+static void a_restart_does_not_forget_steps_that_a_group_has_lost(void **state)
+{
+    (void)state;
+    static const struct gossip_options rarely = {
+        .level = true, .classes_per_shard = 2, .average_every = 1000};
+    struct story *story = story_new_as(&(struct story_setting){.devices = 2,
+                                                               .devices_min = 2,
+                                                               .steps = 10 * STEPS,
+                                                               .gossip = &rarely,
+                                                               .samples = SAMPLES});
+    story_until(story, "center: row of job1: pair");
+    while (counted_steps(story) < 2 * STEPS) {
+        story_pass(story, MS);
+    }
+    faults_kill_device(&story->world, device_of(story, 0), SECOND);
+    story_until(story, "center: group_started: group 0");
+    const int64_t steps = counted_steps(story);
+    assert_true(steps > 2 * STEPS);
+    faults_kill_coordinator(&story->world, SECOND);
+    story_until(story, "center: group_started: group 0");
+    story_pass(story, SECOND);
+    assert_true(counted_steps(story) > steps);
+    story_free(story);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +200,7 @@ int main(void)
         cmocka_unit_test(groups_behind_slow_links_mix),
         cmocka_unit_test(the_last_group_of_a_job_that_hangs_is_stalled),
         cmocka_unit_test(a_group_that_hangs_at_the_end_is_left_out),
+        cmocka_unit_test(a_restart_does_not_forget_steps_that_a_group_has_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
