@@ -234,9 +234,11 @@ enum member_sums member_wait_sums(struct member *member, const struct exchange_m
         (goes_on = !cancel_is_set(member->cancel) && exchange_wants(member->exchange, message)) &&
         exchange_sendable(member->exchange, message) > layer && !late) {
         const int64_t left_ms = until_ms - clock_now_ms();
-        (void)thread_condition_wait(&member->moved, &member->lock,
-                                    (left_ms > 1 ? left_ms : 1) * NS_PER_MS);
         late = left_ms <= 0 && exchange_withholds(member->exchange, message);
+        if (!late) { /* whatever changes that is signalled */
+            (void)thread_condition_wait(&member->moved, &member->lock,
+                                        (left_ms > 0 ? left_ms : WITHHELD_MS) * NS_PER_MS);
+        }
     }
     (void)pthread_mutex_unlock(&member->lock);
     return !goes_on ? MEMBER_SUMS_UNWANTED : late ? MEMBER_SUMS_WITHHELD : MEMBER_SUMS_READY;
