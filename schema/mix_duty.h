@@ -70,7 +70,7 @@ static inline size_t mix_copies(size_t groups)
     }
     return 3 + (parts > 2 ? parts : 2);
 }
-#define MIX_NOTES_BYTES (6ull << 20) /* and for records on their way, at most */
+#define MIX_NOTES_BYTES (8ull << 20) /* and for records on their way, at most */
 
 /* A group that averages fetches several small copies at once, because their requests take longer
  * than their bytes. Each has a buffer beside the copies above. */

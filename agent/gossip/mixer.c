@@ -9,6 +9,7 @@
 #include "libtrain/memory/arena.h"
 
 #define ALIGNMENT 64
+#define MIXER_TEXTS_MAX (2 * MIXER_WORKERS_MAX + 1) /* buffers of headers: of a thread two */
 #define ALIGNED_FLOATS (ALIGNMENT / sizeof(float))
 
 /* ---- memory ---- */
@@ -44,9 +45,8 @@ uint64_t mixer_bytes(const struct model *model, const struct mix_duty *duty)
     }
     const size_t floats = (size_t)(arena->trained_floats + arena->buffer_floats);
     return floats_of(floats, largest_tensor(model), (size_t)duty->groups) * sizeof(float) +
-           sizeof(struct mixer) +
-           (MIXER_WORKERS_MAX + 1) * (sizeof(struct mix_note) + MIX_BODY_HEADER_MAX) +
-           RECEIVES_MAX * MIX_BODY_KEPT_MAX;
+           sizeof(struct mixer) + (MIXER_WORKERS_MAX + 1) * sizeof(struct mix_note) +
+           MIXER_TEXTS_MAX * (MIX_BODY_HEADER_MAX + 1) + RECEIVES_MAX * MIX_BODY_KEPT_MAX;
 }
 
 /* All slabs in one allocation, and the buffers of the threads; the scratch, which may be larger, at

@@ -2,6 +2,7 @@
  * optim/mix.h on what each had at its step boundaries. */
 #include <stdlib.h>
 
+#include "agent/gossip/mixer_parts.h"
 #include "base/clock.h"
 #include "tests/support/test.h"
 #include "tests/unit/agent_gossip/groups.h"
@@ -168,6 +169,24 @@ static void a_cancelled_group_waits_for_nobody(void **state)
     groups_close(&groups);
 }
 
+/* The buffers of six groups, of which one fetches several copies at once. */
+static void no_buffer_takes_memory_that_is_not_counted(void **state)
+{
+    (void)state;
+    groups_open(&groups, 6);
+    const struct mixer *mixer = group_at(0)->mixer;
+    const uint64_t floats = group_floats(group_at(0)) * sizeof(float);
+    uint64_t bytes = sizeof(*mixer) + mix_states(6, floats) * floats + sizeof(*mixer->served) +
+                     mixer->served_text.limit + 1 + RECEIVES_MAX * MIX_BODY_KEPT_MAX;
+    assert_int_equal(mixer->workers, MIXER_WORKERS_MAX);
+    for (size_t w = 0; w < mixer->workers; w++) {
+        const struct mixer_worker *worker = &mixer->worker[w];
+        bytes += sizeof(*worker->note) + worker->head.limit + 1 + worker->text.limit + 1;
+    }
+    assert_true(bytes <= mixer_bytes(keeper_model(mixer->config.keeper), &group_at(0)->run->mix));
+    groups_close(&groups);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +195,7 @@ int main(void)
         cmocka_unit_test(a_slow_reader_keeps_the_copy_until_its_match_is_over),
         cmocka_unit_test(a_match_ends_at_its_deadline),
         cmocka_unit_test(a_cancelled_group_waits_for_nobody),
+        cmocka_unit_test(no_buffer_takes_memory_that_is_not_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
