@@ -73,18 +73,21 @@ bool mixing_is_logged(const struct mixing *mixing)
 }
 
 /* Room is kept for those of the matches that may be open. */
-static bool has_room(const struct mixing *mixing, size_t more)
+static bool has_room(const struct mixing *mixing)
 {
-    return mixing->record_count + more + OWN_RECORDS <= MIXING_RECORDS_MAX;
+    return mixing->record_count + OWN_RECORDS <= MIXING_RECORDS_MAX;
 }
 
-static size_t count_new(const struct mixing *mixing, const struct mix_record *record, size_t count)
+struct mixing_room mixing_room(const struct mixing *mixing, const struct mix_record *record,
+                               size_t count)
 {
-    size_t more = 0;
+    const size_t taken = mixing->record_count + OWN_RECORDS;
+    struct mixing_room room = {.available =
+                                   taken < MIXING_RECORDS_MAX ? MIXING_RECORDS_MAX - taken : 0};
     for (size_t i = 0; i < count; i++) {
-        more += find_record(mixing, &record[i]) == mixing->record_count;
+        room.needed += find_record(mixing, &record[i]) == mixing->record_count;
     }
-    return more;
+    return room;
 }
 
 static void carry(struct mixing *mixing, const struct mix_record *record, size_t count)
@@ -198,7 +201,7 @@ static enum mixing_answer judge(const struct mixing *mixing, const struct mix_ma
     }
     const bool spans = is_open(average) && average->has_copy && average->match.alpha > 0;
     return place == MIXING_PAIRS && spans ? MIXING_BUSY
-           : has_room(mixing, 0)          ? MIXING_TAKEN
+           : has_room(mixing)             ? MIXING_TAKEN
                                           : MIXING_FULL;
 }
 
@@ -306,7 +309,7 @@ bool mixing_wants(const struct mixing *mixing, int64_t version, int64_t every)
 {
     const struct mixing_slot *average = &mixing->slot[MIXING_AVERAGES];
     return version >= mixing_due_at(mixing, every) && !is_open(&mixing->slot[MIXING_PAIRS]) &&
-           (!is_open(average) || average->match.alpha == 0) && has_room(mixing, 0);
+           (!is_open(average) || average->match.alpha == 0) && has_room(mixing);
 }
 
 /* ---- what it reports ---- */
@@ -425,7 +428,8 @@ void mixing_fetched(struct mixing *mixing, enum mixing_place place, const struct
     }
     struct mix_member *peer = &slot->match.peer[slot->fetched];
     const bool is_named = copy->group == peer->group && copy->generation == peer->generation;
-    if (!finite || !is_named || !has_room(mixing, count_new(mixing, record, records))) {
+    const struct mixing_room room = mixing_room(mixing, record, records);
+    if (!finite || !is_named || room.needed > room.available) {
         end(slot, MIXING_REJECTED);
         return;
     }

@@ -161,6 +161,12 @@ void mixing_applied(struct mixing *mixing, enum mixing_place place, int64_t vers
 /* The next peer whose copy is to be fetched; NULL: none. The group that computes an average fetches
  * all but its own, in order. */
 const struct mix_member *mixing_fetch(const struct mixing *mixing, enum mixing_place place);
+/* New records that come along with a copy, and those that there is room for. */
+struct mixing_room {
+    size_t needed, available;
+};
+struct mixing_room mixing_room(const struct mixing *mixing, const struct mix_record *record,
+                               size_t count);
 /* Its copy is there, with the records that came along. Rejects it, and ends the match, if it is not
  * of the incarnation named, not finite, or brings more records than there is room for. */
 void mixing_fetched(struct mixing *mixing, enum mixing_place place, const struct mix_member *copy,

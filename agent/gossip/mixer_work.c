@@ -2,6 +2,7 @@
  * them to the coordinator. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/gossip/mix_fetch.h"
@@ -86,6 +87,35 @@ static bool is_of(const struct mix_member *copy, const struct mix_source *source
     return copy->group == source->group && copy->generation == source->generation;
 }
 
+static void log_rejected(const struct mix_fetch *fetch, const char *why)
+{
+    log_warn("mix_rejected", "group=%" PRId64 " device=%s error=%s", fetch->source.group,
+             fetch->source.peer.device.text, log_quote(why).text);
+}
+
+/* Under the lock: the copy is there, as said or not. */
+static void end_fetch(struct mix_fetch *fetch, bool good)
+{
+    struct mixer_worker *worker = fetch->worker;
+    struct mixing *mixing = &worker->mixer->mixing;
+    const struct mix_note *note = worker->note;
+    const struct mixing_room room = mixing_room(mixing, note->record, note->record_count);
+    char why[MESSAGE_SIZE];
+    mixing_fetched(mixing, worker->place, &note->copy, good, note->record, note->record_count);
+    if (slot_of(worker)->state != MIXING_REJECTED) {
+        return;
+    }
+    const char *fault = is_of(&note->copy, &fetch->source) ? "the copy is not finite"
+                                                           : "not the copy that was named";
+    (void)snprintf(why, sizeof(why), "%s", fault);
+    if (good) {
+        (void)snprintf(why, sizeof(why), "no room for its records: %zu bytes, %zu are free",
+                       room.needed * sizeof(note->record[0]),
+                       room.available * sizeof(note->record[0]));
+    }
+    log_rejected(fetch, why);
+}
+
 /* Under the lock, which is released meanwhile: the copy is there. Its own one has readers, so that
  * it stays. */
 static void take_copy(struct mix_fetch *fetch)
@@ -115,18 +145,11 @@ static void take_copy(struct mix_fetch *fetch)
         return;
     }
     mixer->seconds[worker->place] += fetch->seconds;
-    mixing_fetched(&mixer->mixing, worker->place, &note->copy, good, note->record,
-                   note->record_count);
+    end_fetch(fetch, good);
     if (sums) {
         finish_sum(mixer, distance);
     } else if (is_average(worker) && slot_of(worker)->state == MIXING_FETCHED) {
         note_distance(mixer, fetch->xid, distance);
-    }
-    if (slot_of(worker)->state == MIXING_REJECTED) {
-        log_warn("mix_rejected", "group=%" PRId64 " device=%s error=%s", fetch->source.group,
-                 fetch->source.peer.device.text,
-                 note->copy.group != fetch->source.group ? "\"copy of another group\""
-                                                         : "\"not the copy that was named\"");
     }
 }
 
@@ -140,8 +163,7 @@ static void end_match(struct mix_fetch *fetch, int rc, const struct err *why)
     const bool rejected = rc == ERR_FORMAT || rc == ERR_PROTOCOL;
     if (rejected) {
         mixing_fetched(&worker->mixer->mixing, worker->place, &worker->note->copy, false, NULL, 0);
-        log_warn("mix_rejected", "group=%" PRId64 " device=%s error=%s", fetch->source.group,
-                 fetch->source.peer.device.text, log_quote(why->text).text);
+        log_rejected(fetch, why->text);
     } else {
         mixing_abandon(&worker->mixer->mixing, worker->place);
         log_info("mix_abandoned", "group=%" PRId64 " device=%s error=%s", fetch->source.group,

@@ -433,6 +433,8 @@ static void no_match_is_taken_without_room_for_its_records(void **state)
     }
     take(pair(1));
     copy_at(MIXING_PAIRS, 12);
+    assert_int_equal(mixing_room(&mixing, record, MIXING_RECORDS_MAX).needed, MIXING_RECORDS_MAX);
+    assert_int_equal(mixing_room(&mixing, record, 0).available, MIXING_RECORDS_MAX - 3);
     mixing_fetched(&mixing, MIXING_PAIRS, &peer_copy, true, record, MIXING_RECORDS_MAX);
     assert_int_equal(mixing.slot[MIXING_PAIRS].state, MIXING_REJECTED);
     take(pair(2));
