@@ -4,13 +4,14 @@
 
 static const struct field part_fields[] = {
     MEMBER_ENUM(struct part_view, state, "state", FIELD_REQUIRED, part_state_names,
-                .about = "`missing`: not trained, by failures or by the deadline."),
+                .about =
+                    "`missing`: the part was not trained, because of failures or the deadline."),
     MEMBER_FORM(struct part_view, job.text, "job", FIELD_NULLABLE, &job_id_form,
-                .about = "Its newest job; null: not begun."),
+                .about = "The part's newest job; null: the part has not begun."),
     MEMBER_INT(struct part_view, attempts, "attempts", 0, 0, INTEGER_MAX,
-               .about = "Jobs so far: a group that fails is trained again."),
+               .about = "Jobs of the part so far: a group that fails is retrained."),
     MEMBER_FORM(struct part_view, checkpoint.text, "checkpoint", FIELD_NULLABLE,
-                &checkpoint_id_form, .about = "Its model; null until it is trained."),
+                &checkpoint_id_form, .about = "The part's model; null until the part is trained."),
 };
 static const struct record part_view_record =
     RECORD_WITH(struct part_view, "part", part_fields, .answer = true,
@@ -21,48 +22,50 @@ static const struct field class_element = {
 
 static const struct field tests_fields[] = {
     MEMBER_INT(struct group_tests, step, "step", FIELD_REQUIRED, 0, INTEGER_MAX,
-               .about = "Of all groups together, as of `averages`."),
+               .about = "Steps of all groups together at this average, as in `averages`."),
     MEMBER_INT(struct group_tests, samples, "samples", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_DOUBLE(struct group_tests, loss, "test_loss", FIELD_REQUIRED, 0, 0),
     MEMBER_DOUBLE(struct group_tests, accuracy, "test_accuracy", FIELD_REQUIRED, 0, 1),
 };
 static const struct record group_tests_record =
     RECORD_WITH(struct group_tests, "group_tests", tests_fields, .answer = true,
-                .about = "An average on the samples that one device holds out.");
+                .about = "An average, evaluated on the samples that one device holds out.");
 
 static const struct field mixes_fields[] = {
     MEMBER_FORM(struct group_mixes, device.text, "device", FIELD_NULLABLE, &device_id_form,
-                .about = "That trains it now; null: none."),
+                .about = "The device that trains the group now; null: none."),
     MEMBER_INT(struct group_mixes, samples, "samples", FIELD_REQUIRED, 0, INTEGER_MAX,
-               .about = "Of its part of the data, without held-out ones."),
+               .about = "Samples in the group's part of the data, without held-out ones."),
     MEMBER_INT(struct group_mixes, steps, "steps", FIELD_REQUIRED, 0, INTEGER_MAX,
-               .about = "That it has made."),
+               .about = "Steps that the group has made."),
     MEMBER_INT(struct group_mixes, every, "every", FIELD_REQUIRED, 0, INTEGER_MAX,
-               .about = "Steps between two mixes; 0: it does not train."),
+               .about = "Steps of the group between two mixes; 0: the group does not train."),
     MEMBER_BOOL(struct group_mixes, slows, "slows", FIELD_SKIP_EMPTY,
-                .about = "It makes them in less than a period, and waits for its mix."),
+                .about =
+                    "The group makes these steps in less than a period, then waits for its mix."),
     MEMBER_INT(struct group_mixes, mixes, "mixes", FIELD_REQUIRED, 0, INTEGER_MAX,
-               .about = "Since its present job began or moved."),
+               .about = "Mixes since the group's present job began or moved."),
     MEMBER_INT(struct group_mixes, missed_periods, "missed_periods", FIELD_SKIP_EMPTY, 0,
-               INTEGER_MAX, .about = "Since its last mix; above 8 it moves by less."),
+               INTEGER_MAX,
+               .about = "Since its last mix. Above 8 it makes most of the move of its next mix."),
     MEMBER_DOUBLE(struct group_mixes, samples_per_second, "samples_per_second", FIELD_NULLABLE, 0,
                   0),
     MEMBER_DOUBLE(struct group_mixes, mix_seconds, "mix_seconds", FIELD_SKIP_EMPTY, 0, 0,
-                  .about = "Of its newest mix, without waits for others."),
+                  .about = "Seconds of the group's newest mix, without waits for other groups."),
     MEMBER_BOOL(struct group_mixes, averages, "averages", FIELD_SKIP_EMPTY,
-                .about = "It computes an average now."),
+                .about = "The group computes an average now."),
     MEMBER_DOUBLE_OPTIONAL(struct group_mixes, loss, has_loss, "loss", 0, 0, 0,
-                           .about = "Of its training, on its own data; null: not known."),
+                           .about = "The group's training loss on its own data; null: not known."),
     MEMBER_DOUBLE_OPTIONAL(struct group_mixes, distance, has_distance, "distance", 0, 0, 0,
-                           .about = "Of its parameters from those of the last average, by the "
-                                    "norm of the average; null: not known."),
+                           .about = "Distance of the group's parameters from the last average, "
+                                    "divided by the norm of the average; null: not known."),
     MEMBER_DOUBLE(struct group_mixes, gap_seconds, "gap_seconds", FIELD_SKIP_EMPTY, 0, 0,
-                  .about = "The longest time between the ends of two steps since its present plan "
-                           "began: mixes and evaluations of averages are in it."),
+                  .about = "The longest time between the ends of two steps since the group's "
+                           "present plan began. It includes mixes and evaluations of averages."),
     MEMBER_OPTIONAL(struct group_mixes, tests, has_tests, "held_out", FIELD_SKIP_EMPTY,
                     &group_tests_record,
-                    .about = "With `dataset.test.holdout`: the last average that its device has "
-                             "evaluated on its held-out samples. Left out: none yet."),
+                    .about = "With `dataset.test.holdout`: the last average that the group's "
+                             "device has evaluated on its held-out samples. Left out: none yet."),
 };
 static const struct record group_mixes_record =
     RECORD_WITH(struct group_mixes, "group_mixes", mixes_fields, .answer = true,
@@ -72,31 +75,36 @@ static const struct field average_fields[] = {
     MEMBER_FORM(struct average_view, checkpoint.text, "checkpoint", FIELD_REQUIRED,
                 &checkpoint_id_form),
     MEMBER_INT(struct average_view, step, "step", FIELD_REQUIRED, 0, INTEGER_MAX,
-               .about = "Of all groups together."),
+               .about = "Steps of all groups together at this average."),
     MEMBER_DOUBLE_OPTIONAL(struct average_view, accuracy, has_accuracy, "accuracy", 0, 0, 1),
 };
-static const struct record average_view_record = RECORD_WITH(
-    struct average_view, "average", average_fields, .answer = true, .about = "Of all groups.");
+static const struct record average_view_record =
+    RECORD_WITH(struct average_view, "average", average_fields, .answer = true,
+                .about = "An average of all groups.");
 
 static const struct field group_fields[] = {
     MEMBER_INT(struct group_view, group, "group", FIELD_REQUIRED, 0, GROUPS_MAX - 1,
-               .about = "Its number, from 0."),
-    MEMBER_LIST(struct group_view, class_of, class_count, "classes", FIELD_REQUIRED, &class_element,
-                .about = "The classes that it tells apart; all others are its last output."),
+               .about = "The group's number, from 0."),
+    MEMBER_LIST(
+        struct group_view, class_of, class_count, "classes", FIELD_REQUIRED, &class_element,
+        .about = "The classes that the group tells apart; its last output stands for all others."),
     MEMBER_DOUBLE(struct group_view, width, "width", 0, 0, 1,
-                  .about = "Its share of the channels."),
+                  .about = "The group's share of the channels."),
     MEMBER_MAP(struct group_view, label, label_count, "labels", 0, &label_record,
-               .shared = "labels", .about = "Only devices with all of these labels train it."),
+               .shared = "labels",
+               .about = "Only devices with all of these labels train the group."),
     MEMBER_FORM(struct group_view, device.text, "device", FIELD_NULLABLE | FIELD_SKIP_EMPTY,
                 &device_id_form,
                 .about = "The device whose label `classes` its classes follow: it trains the group "
                          "if it is free then. Left out: none."),
     MEMBER_DOUBLE(struct group_view, flops_per_sample, "flops_per_sample",
                   FIELD_ADDED | FIELD_NULLABLE, 0, 0,
-                  .about = "Operations of a training sample, as in `compute`; null: not begun."),
+                  .about = "Operations for one training sample, counted as in `compute`; null: the "
+                           "group has not begun."),
     MEMBER_RECORD(struct group_view, part, "part", FIELD_REQUIRED, &part_view_record),
     MEMBER_OPTIONAL(struct group_view, mixes, has_mixes, "mixes", FIELD_SKIP_EMPTY,
-                    &group_mixes_record, .about = "Of a job of strategy `gossip`."),
+                    &group_mixes_record,
+                    .about = "The group's training and mixes, in a job of strategy `gossip`."),
 };
 static const struct record group_view_record = RECORD_WITH(
     struct group_view, "group", group_fields, .answer = true, .about = "A group of a job.");
@@ -104,22 +112,22 @@ static const struct record group_view_record = RECORD_WITH(
 static const struct field groups_fields[] = {
     MEMBER_FORM(struct groups_view, job.text, "job", FIELD_REQUIRED, &job_id_form),
     MEMBER_ENUM(struct groups_view, phase, "phase", FIELD_REQUIRED, parent_phase_names,
-                .about = "A job of strategy `gossip` has `mixing` and `ended` only. The others: "
-                         "see [sub-models](jobs.md#sub-models)."),
+                .about = "A job of strategy `gossip` has only `mixing` and `ended`. For the other "
+                         "phases see [sub-models](jobs.md#sub-models)."),
     MEMBER_RECORD(struct groups_view, stem, "stem", FIELD_REQUIRED, &part_view_record),
     MEMBER_RECORDS(struct groups_view, group, group_count, "groups", FIELD_REQUIRED,
                    &group_view_record, .about = "Empty until the phase of the groups begins."),
     MEMBER_FORM(struct groups_view, harvest.text, "harvest", FIELD_NULLABLE, &checkpoint_id_form,
-                .about = "The model that was assembled from the groups; null before."),
+                .about = "The model assembled from the groups; null: not assembled yet."),
     MEMBER_RECORD(struct groups_view, joint, "joint", FIELD_REQUIRED, &part_view_record),
     MEMBER_LIST(struct groups_view, missing, missing_count, "missing_classes", FIELD_REQUIRED,
                 &class_element, .about = "Classes that the result never predicts."),
     MEMBER_RECORD(struct groups_view, compute, "compute", FIELD_ADDED, &submodel_compute_record,
-                  .about = "Of all plans that have ended. Retrained groups count as often as they "
-                           "were trained, steps repeated after a failure once."),
+                  .about = "Covers all plans that have ended. A retrained group counts as often as "
+                           "it was trained; steps repeated after a failure count once."),
     MEMBER_RECORDS(struct groups_view, average, average_count, "averages", FIELD_SKIP_EMPTY,
                    &average_view_record,
-                   .about = "Those of a job of strategy `gossip` that are kept, the newest last."),
+                   .about = "The averages that a job of strategy `gossip` keeps, the newest last."),
     MEMBER_INT(struct groups_view, averages, "averages_stored", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
 };
 const struct record groups_view_record =

@@ -21,12 +21,12 @@ static const struct field row_fields[] = {
     MEMBER_FORM(struct mix_row, id, "id", FIELD_REQUIRED, &mix_id_form),
     MEMBER_FORM(struct mix_row, job.text, "job", FIELD_REQUIRED, &job_id_form),
     MEMBER_TIME(struct mix_row, created_ms, "created_at", FIELD_REQUIRED,
-                .about =
-                    "When the record came in. Records may come in another order than the moves."),
+                .about = "When the coordinator received the record. Records can arrive in another "
+                         "order than the moves happened."),
     MEMBER_RECORD(struct mix_row, record, "record", FIELD_REQUIRED, &mix_record_record),
 };
 const struct record mix_row_record = RECORD_WITH(struct mix_row, "mix", row_fields, .answer = true,
-                                                 .about = "A record of a job of groups.");
+                                                 .about = "A record of what a group of a job did.");
 
 void mix_row_name(struct mix_row *row)
 {

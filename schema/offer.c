@@ -14,17 +14,17 @@ static const struct field class_count_element = {.type = FIELD_INT, .min = 0, .m
 
 static const struct field part_fields[] = {
     MEMBER_FORM(struct offer_part, sha256, "sha256", FIELD_REQUIRED, &sha256_form,
-                .about = "Of these samples as a data set of their own."),
+                .about = "The hash of these samples as a data set of their own."),
     MEMBER_INT(struct offer_part, samples, "samples", FIELD_REQUIRED, 1, SAMPLES_MAX),
 };
 const struct record offer_part_record =
     RECORD_WITH(struct offer_part, "offer_part", part_fields,
-                .about = "What a data set was before samples were appended: its first samples.");
+                .about = "A data set as it was before samples were appended: its first samples.");
 
 #define OFFER_FIELDS(T, m)                                                                         \
     MEMBER_FORM(T, m name, "name", FIELD_REQUIRED, &name_form),                                    \
         MEMBER_FORM(T, m sha256, "sha256", FIELD_REQUIRED, &sha256_form,                           \
-                    .about = "Of the converted file, which stays on the device."),                 \
+                    .about = "The hash of the converted file, which stays on the device."),        \
         MEMBER_INT(T, m samples, "samples", FIELD_REQUIRED, 1, SAMPLES_MAX),                       \
         MEMBER_INT(T, m height, "height", FIELD_REQUIRED, 1, UINT32_MAX),                          \
         MEMBER_INT(T, m width, "width", FIELD_REQUIRED, 1, UINT32_MAX),                            \
@@ -34,20 +34,21 @@ const struct record offer_part_record =
         MEMBER_INT(T, m positions, "positions", FIELD_SKIP_EMPTY, 2, POSITIONS_MAX,                \
                    .about = "Labels of a sample. Left out: one."),                                 \
         MEMBER_FORM(T, m class_names_sha256, "class_names_sha256", FIELD_NULLABLE, &sha256_form,   \
-                    .about = "Of the list of class names, as of uploaded data sets; null: the "    \
-                             "classes have none."),                                                \
+                    .about = "The hash of the list of class names, as for uploaded data sets; "    \
+                             "null: the classes have none."),                                      \
         MEMBER_LIST(T, m class_count, m class_count_count, "class_counts", FIELD_SKIP_EMPTY,       \
                     &class_count_element,                                                          \
-                    .about = "Samples of each class, by class number. Left out: not counted, "     \
-                             "since there are more than 256 classes or several labels a sample."), \
+                    .about =                                                                       \
+                        "Samples of each class, by class number. Left out: not counted, because "  \
+                        "there are more than 256 classes or several labels a sample."),            \
         MEMBER_TEXT(T, m reading, "reading", FIELD_NULLABLE,                                       \
                     .about = "The parameters that converted the files to samples; null: none."),   \
         MEMBER_RECORDS(T, m part, m part_count, "extends", FIELD_SKIP_EMPTY, &offer_part_record,   \
-                       .about = "Data sets that these extend, the shortest first: groups that "    \
-                                "train on one of them go on with the longer data."),               \
+                       .about = "Data sets that this one extends, the shortest first. Groups "     \
+                                "that train on one of them continue with the longer data."),       \
         MEMBER_BOOL(T, m stale, "stale", FIELD_SKIP_EMPTY,                                         \
-                    .about = "The files have changed, and what they are now could not be read: "   \
-                             "the log of the agent says why. The earlier samples are offered.")
+                    .about = "The files have changed, but the agent could not read them: its log " \
+                             "says why. The device still offers the earlier samples.")
 
 static const struct field offer_fields[] = {OFFER_FIELDS(struct offer, )};
 const struct record offer_record =
@@ -56,7 +57,7 @@ const struct record offer_record =
 
 static const struct field local_fields[] = {
     MEMBER_FORM(struct local_dataset, device.text, "device", FIELD_REQUIRED, &device_id_form,
-                .about = "That offers it."),
+                .about = "The device that offers the data set."),
     MEMBER_FORM(struct local_dataset, device_name, "device_name", FIELD_REQUIRED, &name_form),
     MEMBER_ENUM(struct local_dataset, device_state, "device_state", FIELD_REQUIRED,
                 device_state_names),
