@@ -26,38 +26,38 @@ static const struct record device_record_of =
 
 static const struct field seconds_fields[] = {
     MEMBER_DOUBLE(struct incident, detect_seconds, "detect", FIELD_REQUIRED, 0, 0,
-                  .about = "From the last sign of life or progress of the failed device, or from a "
-                           "start of the coordinator, until the failure is certain."),
+                  .about = "Seconds from the failed device's last sign of life or progress, or "
+                           "from a start of the coordinator, until the failure is certain."),
     MEMBER_DOUBLE(struct incident, decide_seconds, "decide", FIELD_REQUIRED, 0, 0,
-                  .about = "From that to the next plan."),
+                  .about = "Seconds from the certain failure to the next plan."),
     MEMBER_DOUBLE(struct incident, fetch_seconds, "fetch", FIELD_REQUIRED, 0, 0,
-                  .about = "From that until the slowest device has its units."),
+                  .about = "Seconds from the next plan until the slowest device has its units."),
     MEMBER_DOUBLE(struct incident, rebuild_seconds, "rebuild", FIELD_REQUIRED, 0, 0,
-                  .about = "From that until all devices may run."),
+                  .about = "Seconds from `fetched_at` until all devices may run."),
     MEMBER_DOUBLE(struct incident, resume_seconds, "resume", FIELD_REQUIRED, 0, 0,
-                  .about = "From that until the first new step completes."),
+                  .about = "Seconds from `ready_at` until the first new step completes."),
 };
 static const struct record seconds_group =
     RECORD_WITH(struct incident, "incident_seconds", seconds_fields,
-                .about = "Of each phase; 0 before it is over.");
+                .about = "Seconds of each phase; 0: the phase is not over.");
 
 static const struct field timeline_fields[] = {
     MEMBER_TIME(struct incident, suspected_ms, "suspected_at", FIELD_NULLABLE,
-                .about = "The last sign of life or progress."),
+                .about = "When the failed device last showed life or progress."),
     MEMBER_TIME(struct incident, detected_ms, "detected_at", FIELD_NULLABLE,
-                .about = "The failure is certain."),
+                .about = "When the failure was certain."),
     MEMBER_TIME(struct incident, decided_ms, "decided_at", FIELD_NULLABLE,
-                .about = "The next plan."),
+                .about = "When the next plan was made."),
     MEMBER_TIME(struct incident, fetched_ms, "fetched_at", FIELD_NULLABLE,
-                .about = "The slowest device has its units."),
+                .about = "When the slowest device had its units."),
     MEMBER_TIME(struct incident, ready_ms, "ready_at", FIELD_NULLABLE,
-                .about = "All devices may run."),
+                .about = "When all devices were allowed to run."),
     MEMBER_TIME(struct incident, resumed_ms, "resumed_at", FIELD_NULLABLE,
-                .about = "The first new step completes."),
+                .about = "When the first new step completed."),
 };
 static const struct record timeline_group =
     RECORD_WITH(struct incident, "incident_timeline", timeline_fields, .answer = true,
-                .about = "Times of day; null before.");
+                .about = "Times of day; null: not reached yet.");
 
 static const struct field incident_fields[] = {
     MEMBER_FORM(struct incident, id.text, "id", FIELD_REQUIRED, &incident_id_form,
@@ -67,30 +67,32 @@ static const struct field incident_fields[] = {
     MEMBER_FORM(struct incident, job.text, "job", FIELD_REQUIRED, &job_id_form),
     PART_OF_FIELDS(struct incident),
     MEMBER_ENUM(struct incident, state, "state", FIELD_REQUIRED, incident_state_names,
-                .about =
-                    "resolved: the job trains again; abandoned: it ended or was paused before."),
+                .about = "resolved: the job trains again; abandoned: the job ended or was paused "
+                         "before it trained again."),
     MEMBER_ENUM(struct incident, cause, "cause", FIELD_REQUIRED, incident_cause_names,
-                .about = "Of the first failure."),
+                .about = "The cause of the first failure."),
     MEMBER_TEXT(struct incident, message, "message", FIELD_NULLABLE,
                 .about = "One sentence about the first failure."),
-    MEMBER_RECORDS(struct incident, device, device_count, "devices", 0, &device_record_of,
-                   .about = "The known failed devices when the incident opened and at each failure "
-                            "on the way, the first 8. After a power cut some may be missing."),
+    MEMBER_RECORDS(
+        struct incident, device, device_count, "devices", 0, &device_record_of,
+        .about =
+            "The failed devices, the first 8: those known when the incident opened and at each "
+            "later failure before training resumed. After a power cut some may be missing."),
     MEMBER_INT(struct incident, generation_before, "generation_before", 0, 0, INTEGER_MAX,
                .about = "The generation that failed first."),
     MEMBER_INT(struct incident, generation_after, "generation_after", FIELD_NULLABLE, 0,
-               INTEGER_MAX, .about = "The generation that trains again; null before."),
+               INTEGER_MAX, .about = "The generation that resumed training; null: none yet."),
     MEMBER_INT(struct incident, failures, "failures", 0, 0, INTEGER_MAX,
-               .about = "Generations that failed on the way."),
+               .about = "Generations that failed before training resumed."),
     MEMBER_INT(struct incident, step_reached, "step_reached", 0, 0, INTEGER_MAX,
-               .about = "The furthest reported step."),
+               .about = "The furthest step that a device reported."),
     MEMBER_INT(struct incident, resume_version, "resume_version", 0, 0, INTEGER_MAX,
                .about = "The version that training resumed from."),
     MEMBER_INT(struct incident, steps_redone, "steps_redone", 0, 0, INTEGER_MAX,
-               .about = "Retrained steps: `step_reached` less `resume_version`, at least 0, "
+               .about = "Retrained steps: `step_reached` minus `resume_version`. At least 0, "
                         "because a version on disk may be newer than the last report."),
     MEMBER_INT(struct incident, bytes_moved, "bytes_moved", 0, 0, INTEGER_MAX,
-               .about = "State fetched from devices and the center."),
+               .about = "Bytes of state fetched from devices and the center."),
     MEMBER_GROUP("seconds", 0, &seconds_group),
     MEMBER_GROUP("timeline", 0, &timeline_group),
 };
