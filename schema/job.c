@@ -68,17 +68,17 @@ static const struct field init_fields[] = {
     MEMBER_INT(struct job_spec, seed, "seed", 0, 0, INTEGER_MAX,
                .about =
                    "Seed of the initial weights, the order of samples, augmentation and dropout."),
-    MEMBER_FORM(struct job_spec, init_checkpoint.text, "checkpoint", FIELD_NULLABLE,
-                &checkpoint_id_form,
-                .about = "A checkpoint of `/v1/checkpoints` with the initial weights, by name and "
-                         "shape; null: from the seed. See [fine-tuning](fine-tuning.md).",
-                .rule = "must fit the model, except units in `except`"),
+    MEMBER_FORM(
+        struct job_spec, init_checkpoint.text, "checkpoint", FIELD_NULLABLE, &checkpoint_id_form,
+        .about = "A checkpoint of `/v1/checkpoints` that gives the initial weights, by name and "
+                 "shape; null: the seed gives them. See [fine-tuning](fine-tuning.md).",
+        .rule = "must fit the model, except units in `except`"),
     MEMBER_LIST(struct job_spec, init_except, init_except_count, "except", 0, &unit_name_element,
                 .about = "Units that start from the seed although there is a checkpoint.",
                 .rule = "names of units; needs a checkpoint"),
 };
 static const struct record init_group = RECORD_WITH(struct job_spec, "job_init", init_fields,
-                                                    .about = "Where the first weights come from.");
+                                                    .about = "The source of the initial weights.");
 
 static const struct field optimizer_fields[] = {
     MEMBER_ENUM(struct optimizer, type, "type", 0, optimizer_type_names,
@@ -172,18 +172,20 @@ static const struct field replication_fields[] = {
                .about =
                    "Steps between two copies of each stage's state to the next device; 0: never."),
     MEMBER_INT(struct job_spec, center_every, "center_every", 0, 0, STEPS_MAX,
-               .about = "Steps between two copies to the coordinator, which survive the loss of "
-                        "all devices; 0: only at a pause and at the end."),
+               .about = "Steps between two copies of the state to the coordinator, which survive "
+                        "the loss of all devices; 0: copies only at a pause and at the end."),
 };
 const struct record job_replication_group =
     RECORD(struct job_spec, "job_replication", replication_fields);
 
 static const struct field replan_fields[] = {
     MEMBER_INT(struct job_spec, replan_first, "first", 0, 0, STEPS_MAX,
-               .about = "The step of the first check of the plan. 0 with `every` 0: the plan never "
-                        "changes by itself. See [Drift](#drift)."),
-    MEMBER_INT(struct job_spec, replan_every, "every", 0, 0, STEPS_MAX,
-               .about = "Steps between two such checks; 0: no checks at steps after the first."),
+               .about = "The step of the first check of the plan. With 0 here and in `every`, the "
+                        "plan never changes by itself. See [Drift](#drift)."),
+    MEMBER_INT(
+        struct job_spec, replan_every, "every", 0, 0, STEPS_MAX,
+        .about =
+            "Steps between two later checks of the plan; 0: no checks at steps after the first."),
 };
 const struct record job_replan_group = RECORD(struct job_spec, "job_replan", replan_fields);
 
@@ -202,9 +204,8 @@ static const struct field spec_fields[] = {
     MEMBER_RECORD(struct job_spec, model, "model", FIELD_REQUIRED, &model_record),
     MEMBER_GROUP("dataset", FIELD_REQUIRED, &job_dataset_group),
     MEMBER_OPTIONAL(struct job_spec, view, has_view, "view", 0, &job_view_record, .since = 3,
-                    .about =
-                        "Trains on some classes of the data set, or on a shard of it; null: on "
-                        "all. See [Views](#views).",
+                    .about = "The part of the data set that the job trains on: some classes, or a "
+                             "shard; null: all of it. See [Views](#views).",
                     .rule = "null, or a view of a data set with one label a sample"),
     MEMBER_GROUP("init", 0, &init_group),
     MEMBER_INT(struct job_spec, batch, "batch", 0, 1, BATCH_MAX, .about = "Samples of one step.",
@@ -217,7 +218,8 @@ static const struct field spec_fields[] = {
     MEMBER_INT(struct job_spec, epochs, "epochs", 0, 1, EPOCHS_MAX,
                .about = "Passes over the data; the last partial batch of an epoch is dropped."),
     MEMBER_INT(struct job_spec, steps, "steps", FIELD_NULLABLE, 1, STEPS_MAX,
-               .about = "Ends the job before `epochs` do."),
+               .about = "The number of steps after which the job ends, if `epochs` have more; "
+                        "null: `epochs` decide."),
     MEMBER_RECORD(struct job_spec, optimizer, "optimizer", 0, &optimizer_record),
     MEMBER_RECORD(struct job_spec, learning_rate, "learning_rate", 0, &learning_rate_record),
     MEMBER_RECORDS(
@@ -230,11 +232,11 @@ static const struct field spec_fields[] = {
         .about = "Units that are not trained: parameters and running statistics do not change, and "
                  "they compute as in evaluation. See [fine-tuning](fine-tuning.md#freeze-units).",
         .rule = "names of units, not all that have parameters"),
-    MEMBER_JSON(struct job_spec, kernels, "kernels", FIELD_NULLABLE, .shared = "kernel_table",
-                .about =
-                    "The kernel of each pass of each convolution; null: by shape, or measured "
-                    "where devices have oneDNN. In an answer always null. See [Kernels](#kernels).",
-                .rule = "null, or a table"),
+    MEMBER_JSON(
+        struct job_spec, kernels, "kernels", FIELD_NULLABLE, .shared = "kernel_table",
+        .about = "The kernel of each pass of each convolution; null: chosen by shape, or measured "
+                 "where devices have oneDNN. Always null in an answer. See [Kernels](#kernels).",
+        .rule = "null, or a table"),
     MEMBER_ENUM(struct job_spec, strategy, "strategy", 0, job_strategy_names,
                 .about = "`pipeline`: stages of the model on different devices. "
                          "[`submodel`](#sub-models): slices of the model for some of the classes. "
@@ -243,7 +245,8 @@ static const struct field spec_fields[] = {
                          "model on its own part of the data, and mixes with others."),
     MEMBER_OPTIONAL(struct job_spec, submodel, has_submodel, "submodel", 0,
                     &submodel_options_record, .since = 3,
-                    .about = "How model and classes are divided: [Sub-models](#sub-models).",
+                    .about =
+                        "How the model and the classes are divided: [Sub-models](#sub-models).",
                     .rule = "null without strategy `submodel`"),
     MEMBER_OPTIONAL(struct job_spec, parameter_server, has_parameter_server, "parameter_server", 0,
                     &server_options_record, .since = 5,
@@ -251,16 +254,18 @@ static const struct field spec_fields[] = {
                              "[Parameter server](#parameter-server).",
                     .rule = "null without strategy `parameter_server`"),
     MEMBER_OPTIONAL(struct job_spec, gossip, has_gossip, "gossip", 0, &gossip_options_record,
-                    .since = 6, .about = "How data are divided and groups mix: [Gossip](#gossip).",
+                    .since = 6,
+                    .about = "How the data are divided and how groups mix: [Gossip](#gossip).",
                     .rule = "null without strategy `gossip`"),
     MEMBER_ENUM(struct job_spec, pipeline, "pipeline", 0, job_pipeline_names,
-                .about = "`sync`: one update per step, after all micro-batches: the same weights "
-                         "as on one device. `async`: no stage waits for another's update; the "
-                         "weights depend on the plans. See [Schedules](#schedules).",
+                .about = "`sync`: one update per step, after all micro-batches. The weights are "
+                         "the same as on one device. `async`: no stage waits for another stage's "
+                         "update. The weights depend on the plans. See [Schedules](#schedules).",
                 .rule = "`async` without `optimizer.clip_norm`"),
     MEMBER_INT(struct job_spec, aggregate_every, "aggregate_every", 0, 0, STEPS_MAX,
-               .about = "`async`: steps between two averages of the versions of the weights that a "
-                        "stage keeps; 0: never.",
+               .about =
+                   "`async`: steps between two aggregations; 0: never. An aggregation replaces the "
+                   "latest weights of a stage by the mean of the versions that it keeps.",
                .rule = "0 with `sync`"),
     MEMBER_BOOL(struct job_spec, vertical_sync, "vertical_sync", 0, .since = 2,
                 .about = "`async`: all stages use the same version of the weights for a batch.",
@@ -278,21 +283,21 @@ static const struct field spec_fields[] = {
                          "less memory, more time, the same bits. See [memory](memory.md)."),
     MEMBER_DOUBLE(struct job_spec, expected_step_seconds, "expected_step_seconds", FIELD_NULLABLE,
                   1e-6, 86400,
-                  .about = "Scales the deadlines; null: the larger of the plan's prediction and "
-                           "the measured step."),
+                  .about = "The step time that scales the deadlines; null: the larger of the "
+                           "plan's prediction and the measured step."),
     MEMBER_INT(struct job_spec, autonomy_seconds, "autonomy_seconds", 0, 0, 31536000,
-               .about = "How long devices train without the coordinator."),
+               .about = "Seconds for which devices train without the coordinator."),
     MEMBER_GROUP("evaluate", 0, &evaluate_group),
     MEMBER_OPTIONAL(struct job_spec, stop, has_stop, "stop", 0, &stop_rule_record, .since = 4,
-                    .about = "Ends the job early, by its evaluations; null: it trains all steps. "
-                             "See [Early stop](#early-stop).",
+                    .about = "The rule by which evaluations end the job early; null: the job "
+                             "trains all steps. See [Early stop](#early-stop).",
                     .rule = "null, or a rule; needs evaluations"),
     MEMBER_OPTIONAL(struct job_spec, checkpoint, has_checkpoint, "checkpoint", 0,
                     &checkpoint_policy_record, .since = 4,
                     .about = "Versions that become checkpoints while the job trains; null: none "
                              "does. See [Checkpoints on the way](#checkpoints-on-the-way)."),
     MEMBER_INT(struct job_spec, priority, "priority", 0, -1000, 1000,
-               .about = "Higher runs first, then older."),
+               .about = "Jobs with a higher priority run first, then older jobs."),
     MEMBER_LIST(struct job_spec, cut, cut_count, "cuts", FIELD_NULLABLE, &cut_element,
                 .about =
                     "Stage boundaries of the first plan: the indices of the units that begin a new "
@@ -365,7 +370,7 @@ static const struct field line_fields[] = {
     MEMBER_INT(struct line_start, generation, "generation", FIELD_REQUIRED, 0, INTEGER_MAX,
                .about = "The generation that started."),
     MEMBER_INT(struct line_start, first, "first", FIELD_REQUIRED, 0, INTEGER_MAX,
-               .about = "The version it started from."),
+               .about = "The version that the generation started from."),
 };
 static const struct record line_record = RECORD(struct line_start, "line_start", line_fields);
 
@@ -386,19 +391,19 @@ static const struct field job_fields[] = {
     MEMBER_FORM(struct job, parent.text, "parent", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &job_id_form,
                 .about = "The job that this one is a part of. Left out: none."),
     MEMBER_ENUM(struct job, part, "part", FIELD_SKIP_EMPTY, job_part_names,
-                .about = "Which part. Left out: none."),
+                .about = "Which part of `parent` the job is. Left out: no part."),
     MEMBER_INT(struct job, group, "group", FIELD_SKIP_EMPTY, 0, GROUPS_MAX,
-               .about = "Of a group: its number, from 0. Left out: 0."),
+               .about = "The group's number, from 0, if the job is a group. Left out: 0."),
     MEMBER_RECORD(struct job, data, "data", 0, &job_data_record),
     MEMBER_RECORD(struct job, progress, "progress", 0, &job_progress_record),
     MEMBER_INT(struct job, generation, "generation", 0, 0, INTEGER_MAX,
-               .about = "Of its newest plan; 0 before the first."),
+               .about = "The generation of the job's newest plan; 0: no plan yet."),
     MEMBER_INT(struct job, version, "version", 0, 0, INTEGER_MAX,
-               .about =
-                   "The newest version that is whole in the center; 0: only seed and checkpoint."),
+               .about = "The newest version of which the center has every unit; 0: only the seed "
+                        "and the checkpoint."),
     MEMBER_INT(struct job, neighbor_version, "neighbor_version", FIELD_ADDED, 0, INTEGER_MAX,
-               .about = "The newest version that survives the loss of any one device: two hold "
-                        "every unit. 0: only the seed."),
+               .about = "The newest version that survives the loss of any one device, because two "
+                        "devices hold every unit. 0: only the seed survives."),
     MEMBER_BOOL(struct job, stalled, "stalled", FIELD_ADDED,
                 .about = "No step completed within `deadlines.step_ms`."),
     MEMBER_RECORD(struct job, deadlines, "deadlines", FIELD_ADDED, &job_deadlines_record),
@@ -412,48 +417,51 @@ static const struct field job_fields[] = {
                              "coordinator; null after the new plan runs or the request fails."),
     MEMBER_OPTIONAL(struct job, next_replication, has_next_replication, "next_replication",
                     FIELD_ADDED, &replication_periods_record,
-                    .about = "Changed `spec.replication` that the next plan takes; null: none."),
+                    .about =
+                        "A change of `spec.replication` that the next plan takes; null: none."),
     MEMBER_OPTIONAL(struct job, last_check, has_last_check, "last_check", FIELD_ADDED,
                     &job_check_record,
                     .about = "The last check of the plan; null: none yet. See [Drift](#drift)."),
     MEMBER_INT(struct job, cooldown_ms, "cooldown_ms", FIELD_ADDED, 0, INTEGER_MAX,
-               .about = "The length of the last cool-down."),
-    MEMBER_TIME(struct job, cooldown_until_ms, "cooldown_until", FIELD_NULLABLE | FIELD_ADDED,
-                .about = "No change of the plan by itself before; null: there was none."),
+               .about = "The length of the last cool-down in milliseconds."),
+    MEMBER_TIME(
+        struct job, cooldown_until_ms, "cooldown_until", FIELD_NULLABLE | FIELD_ADDED,
+        .about =
+            "Before this time the plan does not change by itself; null: there was no cool-down."),
     MEMBER_INT(struct job, setbacks, "setbacks", FIELD_ADDED, 0, INTEGER_MAX,
-               .about = "Changes of the plan in a row that were undone. Each doubles the "
-                        "cool-down."),
+               .about =
+                   "Successive changes of the plan that were undone. Each doubles the cool-down."),
     MEMBER_DOUBLE(struct job, doubt, "doubt", FIELD_ADDED, 0, 1,
-                  .about = "The error of the last prediction that was undone. A change must gain "
-                           "more than this share of the step."),
+                  .about = "The error of the prediction for the last undone change. A change must "
+                           "gain more than this share of the step."),
     MEMBER_BOOL(struct job, corrected, "corrected", FIELD_ADDED,
                 .about = "The last change of the plan corrected the one before it within its "
                          "cool-down. See [Drift](#drift)."),
-    MEMBER_OPTIONAL(struct job, trial, has_trial, "trial", FIELD_ADDED, &job_trial_record,
-                    .about = "The last change, until 20 steps have confirmed it; null: none."),
-    MEMBER_OPTIONAL(struct job, rejected, has_rejected, "rejected", FIELD_ADDED,
-                    &job_rejected_record,
-                    .about = "Stages that were slower than those before them; null: none."),
-    MEMBER_OPTIONAL(struct job, early_stop, has_early_stop, "early_stop", FIELD_ADDED,
-                    &early_stop_record,
-                    .about = "What the evaluations so far mean for `spec.stop`; null: none yet."),
+    MEMBER_OPTIONAL(
+        struct job, trial, has_trial, "trial", FIELD_ADDED, &job_trial_record,
+        .about = "The last change of the plan, until 20 steps have confirmed it; null: none."),
+    MEMBER_OPTIONAL(
+        struct job, rejected, has_rejected, "rejected", FIELD_ADDED, &job_rejected_record,
+        .about = "The stages of a plan that was slower than the plan before it; null: none."),
+    MEMBER_OPTIONAL(
+        struct job, early_stop, has_early_stop, "early_stop", FIELD_ADDED, &early_stop_record,
+        .about = "The judgement of the evaluations so far by `spec.stop`; null: none yet."),
     MEMBER_RECORDS(struct job, kept, kept_count, "checkpoints", FIELD_ADDED,
                    &kept_checkpoint_record,
-                   .about = "What `spec.checkpoint` has stored, the oldest first."),
+                   .about = "The checkpoints that `spec.checkpoint` has stored, the oldest first."),
     MEMBER_BOOL(struct job, exact, "exact", 0,
-                .about =
-                    "One numeric class and no codec so far: the weights equal those of one device, "
-                    "bit for bit."),
+                .about = "True: the job has had one numeric class and no codec so far. Its weights "
+                         "equal those of one device, bit for bit."),
     MEMBER_TEXT(struct job, numeric_class, "numeric_class", FIELD_NULLABLE,
-                .about = "Of the present devices, or `mixed`."),
+                .about = "The numeric class of the present devices, or `mixed`."),
     MEMBER_FORM(
         struct job, checkpoint.text, "checkpoint", FIELD_NULLABLE, &checkpoint_id_form,
         .about =
             "The trained model of a succeeded job, or the model that a cancel with `keep` stored."),
     MEMBER_OPTIONAL(struct job, compute, has_compute, "compute", FIELD_ADDED,
                     &submodel_compute_record,
-                    .about = "Of a job of sub-models: the operations of its parts so far, and what "
-                             "they save. null: none yet, or another job."),
+                    .about = "The operations of the parts of a job of sub-models so far, and what "
+                             "they save. null: none yet, or another kind of job."),
     MEMBER_INT(struct job, export_version, "export_version", FIELD_NULLABLE | FIELD_ADDED, 0,
                INTEGER_MAX, .about = "The version that an export is storing; null: none."),
     MEMBER_INT(struct job, exported_version, "exported_version", FIELD_NULLABLE | FIELD_ADDED, 0,
@@ -464,5 +472,5 @@ static const struct field job_fields[] = {
 };
 const struct record job_record =
     RECORD_WITH(struct job, "job", job_fields, .answer = true,
-                .about = "A training run: its request and its state. A job that an earlier version "
-                         "ended lacks newer members.");
+                .about = "A training run: its request and its state. A job that ended under an "
+                         "earlier version lacks newer members.");

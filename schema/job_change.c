@@ -14,16 +14,19 @@ static const struct field replan_request_fields[] = {
                 &device_id_element,
                 .about = "Devices in the order of the stages; null: the planner chooses."),
     MEMBER_INT(struct replan_request, generation, "generation", FIELD_NULLABLE, 1, INTEGER_MAX,
-               .about = "Take the cuts and devices of this earlier plan of the job; null: do not.",
+               .about = "The earlier plan of the job whose stage boundaries and devices the new "
+                        "plan takes; null: none.",
                .rule = "not with `cuts` or `devices`"),
-    MEMBER_INT(struct replan_request, servers, "servers", FIELD_NULLABLE | FIELD_SKIP_EMPTY, 1,
-               SERVERS_OF_JOB_MAX,
-               .about = "`parameter_server`: devices that keep the model; null: as the job says.",
-               .rule = "not with `cuts` or `generation`"),
+    MEMBER_INT(
+        struct replan_request, servers, "servers", FIELD_NULLABLE | FIELD_SKIP_EMPTY, 1,
+        SERVERS_OF_JOB_MAX,
+        .about =
+            "`parameter_server`: the number of devices that keep the model; null: as the job says.",
+        .rule = "not with `cuts` or `generation`"),
     MEMBER_LIST(struct replan_request, share_end, share_end_count, "share_ends",
                 FIELD_NULLABLE | FIELD_SKIP_EMPTY, &share_end_element,
-                .about = "`parameter_server`: one past the last micro-batch of each device; 0: it "
-                         "computes none. Devices after those of the cuts keep no units.",
+                .about = "`parameter_server`: one past the last micro-batch of each device; 0: the "
+                         "device computes none. Devices after those of the cuts keep no units.",
                 .rule = "with `cuts` and `devices`, as many as devices"),
 };
 const struct record replan_request_record =
@@ -63,28 +66,28 @@ const char *const check_verdict_names[] = {
 
 static const struct field check_fields[] = {
     MEMBER_INT(struct job_check, step, "step", FIELD_REQUIRED, 0, INTEGER_MAX,
-               .about = "The step at which the plan was checked."),
+               .about = "The step at which the coordinator checked the plan."),
     MEMBER_ENUM(struct job_check, trigger, "trigger", FIELD_REQUIRED, check_trigger_names,
-                .about = "Why it was checked. See [Drift](#drift)."),
+                .about = "Why the coordinator checked it. See [Drift](#drift)."),
     MEMBER_DOUBLE(struct job_check, gain_seconds, "gain_seconds", FIELD_REQUIRED, 0, 0,
-                  .about = "What the best other plan would save, per step."),
+                  .about = "Seconds per step that the best other plan would save."),
     MEMBER_DOUBLE(struct job_check, cost_seconds, "cost_seconds", FIELD_REQUIRED, 0, 0,
-                  .about = "What the change would take."),
+                  .about = "Seconds that the change would take."),
     MEMBER_ENUM(struct job_check, verdict, "verdict", FIELD_REQUIRED, check_verdict_names,
-                .about = "What followed. See [Drift](#drift)."),
+                .about = "The result of the check. See [Drift](#drift)."),
 };
 const struct record job_check_record =
     RECORD_WITH(struct job_check, "job_check", check_fields, .answer = true);
 
 static const struct field trial_fields[] = {
     MEMBER_INT(struct job_trial, generation, "generation", FIELD_REQUIRED, 0, INTEGER_MAX,
-               .about = "The plan on trial."),
+               .about = "The generation of the plan on trial."),
     MEMBER_DOUBLE(struct job_trial, step_seconds, "step_seconds", FIELD_REQUIRED, 0, 0,
-                  .about = "Measured over the last steps of the plan before it."),
+                  .about = "The step time measured over the last steps of the plan before it."),
     MEMBER_DOUBLE(struct job_trial, expected_seconds, "expected_step_seconds", FIELD_ADDED, 0, 0,
-                  .about = "Expected of the plan on trial."),
+                  .about = "The expected step time of the plan on trial."),
     MEMBER_RECORD(struct job_trial, before, "before", FIELD_REQUIRED, &replan_request_record,
-                  .about = "The cuts and devices of the plan before it."),
+                  .about = "The stage boundaries and devices of the plan before it."),
 };
 const struct record job_trial_record =
     RECORD_WITH(struct job_trial, "job_trial", trial_fields, .answer = true);
@@ -92,9 +95,9 @@ const struct record job_trial_record =
 static const struct field seconds_element = {.type = FIELD_DOUBLE};
 static const struct field rejected_fields[] = {
     MEMBER_RECORD(struct job_rejected, stages, "stages", FIELD_REQUIRED, &replan_request_record,
-                  .about = "Cuts and devices."),
+                  .about = "The stage boundaries and devices."),
     MEMBER_LIST(struct job_rejected, stage_seconds, stage_count, "stage_seconds", FIELD_REQUIRED,
-                &seconds_element, .about = "Measured per micro-batch, by stage."),
+                &seconds_element, .about = "Measured seconds per micro-batch of each stage."),
 };
 const struct record job_rejected_record =
     RECORD_WITH(struct job_rejected, "job_rejected", rejected_fields, .answer = true);

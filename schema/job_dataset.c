@@ -5,23 +5,25 @@
 
 static const struct field train_fields[] = {
     MEMBER_FORM(struct job_spec, dataset_train, "name", FIELD_SKIP_EMPTY, &name_form, .since = 6,
-                .about = "The same as the text alone: a data set of `/v1/datasets`.",
+                .about = "A data set of `/v1/datasets`, as the text alone.",
                 .rule = "either `name` or `local`"),
-    MEMBER_FORM(struct job_spec, train_local.name, "local", FIELD_SKIP_EMPTY, &name_form,
-                .since = 6,
-                .about = "A data set that devices offer (`--data` of an agent) and that stays "
-                         "there: each group trains on that of its device. See [Local "
-                         "data](#local-data).",
-                .rule = "with strategy `gossip` or `submodel`"),
+    MEMBER_FORM(
+        struct job_spec, train_local.name, "local", FIELD_SKIP_EMPTY, &name_form, .since = 6,
+        .about = "The name of a data set that devices offer (`--data` of an agent). The data stay "
+                 "there: each group trains on those of its device. See [Local data](#local-data).",
+        .rule = "with strategy `gossip` or `submodel`"),
     MEMBER_TEXT(struct job_spec, train_local.form, "form", FIELD_SKIP_EMPTY, .since = 6,
-                .about = "Shape, type and classes of the data sets that the job takes.",
+                .about = "Shape, type and classes of the data sets that the job accepts.",
                 .rule = "set by the coordinator, as the next three"),
     MEMBER_INT(struct job_spec, train_local.classes, "classes", FIELD_SKIP_EMPTY, 0, UINT32_MAX,
-               .since = 6, .about = "Classes of the model: the most of any of them and of `test`."),
+               .since = 6,
+               .about = "Number of classes of the model: the largest number in any of these data "
+                        "sets or in `test`."),
     MEMBER_FORM(struct job_spec, train_local.device.text, "device", FIELD_SKIP_EMPTY,
-                &device_id_form, .since = 6, .about = "Of a group: whose data it trains on."),
+                &device_id_form, .since = 6,
+                .about = "In the job of a group: the device whose data it trains on."),
     MEMBER_FORM(struct job_spec, train_local.sha256, "sha256", FIELD_SKIP_EMPTY, &sha256_form,
-                .since = 6, .about = "Of a group: the hash of these data."),
+                .since = 6, .about = "In the job of a group: the hash of these data."),
 };
 static const struct record train_group =
     RECORD_WITH(struct job_spec, "job_train", train_fields, .first_alone = true,
@@ -29,18 +31,18 @@ static const struct record train_group =
 
 static const struct field test_fields[] = {
     MEMBER_FORM(struct job_spec, dataset_test, "name", FIELD_SKIP_EMPTY, &name_form, .since = 6,
-                .about = "The same as the text alone: a data set of `/v1/datasets`.",
+                .about = "A data set of `/v1/datasets`, as the text alone.",
                 .rule = "either `name` or `holdout`"),
-    MEMBER_DOUBLE(struct job_spec, test_local.holdout, "holdout", FIELD_SKIP_EMPTY,
-                  TEST_HOLDOUT_MIN, TEST_HOLDOUT_MAX, .since = 6,
-                  .about = "The share of its own samples that each device holds out of training "
-                           "and evaluates averages on. See [Held-out "
-                           "samples](#held-out-samples).",
-                  .rule = "with `dataset.train.local`"),
+    MEMBER_DOUBLE(
+        struct job_spec, test_local.holdout, "holdout", FIELD_SKIP_EMPTY, TEST_HOLDOUT_MIN,
+        TEST_HOLDOUT_MAX, .since = 6,
+        .about = "The share of its own samples that each device holds out of training. The device "
+                 "evaluates averages on them. See [Held-out samples](#held-out-samples).",
+        .rule = "with `dataset.train.local`"),
     MEMBER_INT(struct job_spec, test_local.classes, "classes", FIELD_SKIP_EMPTY, 0,
                OFFER_CLASSES_MAX, .since = 6,
-               .about = "Of a group: samples of each of so many classes are held out. Left out: "
-                        "they are drawn from all.",
+               .about = "In the job of a group: the number of classes of which samples are held "
+                        "out, class by class. Left out: they are drawn from all samples.",
                .rule = "set by the coordinator"),
 };
 static const struct record test_group =
@@ -59,27 +61,29 @@ const struct record job_dataset_group = RECORD(struct job_spec, "job_dataset", d
 
 static const struct field data_fields[] = {
     MEMBER_FORM(struct job_data, train_sha256, "train_sha256", FIELD_NULLABLE, &sha256_form,
-                .about = "The training data."),
+                .about = "The hash of the training data."),
     MEMBER_FORM(struct job_data, test_sha256, "test_sha256", FIELD_NULLABLE, &sha256_form,
-                .about = "The test data; null: none."),
+                .about = "The hash of the test data; null: there are none."),
     MEMBER_INT(struct job_data, train_samples, "train_samples", 0, 0, INTEGER_MAX,
                .about = "Samples of the training data."),
     MEMBER_INT(struct job_data, test_samples, "test_samples", 0, 0, INTEGER_MAX,
-               .about = "Samples of the test data, or those that devices hold out."),
+               .about = "Samples of the test data, or samples that devices hold out."),
     MEMBER_INT(struct job_data, epoch_samples, "epoch_samples", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
                .since = 3,
-               .about = "Samples of an epoch of the view, or without those that devices hold out. "
-                        "Left out: `train_samples`."),
+               .about = "Samples of an epoch, if it differs from `train_samples`: those of the "
+                        "view, or those that devices do not hold out. Left out: `train_samples`."),
     MEMBER_INT(struct job_data, holdout_samples, "holdout_samples", FIELD_SKIP_EMPTY, 0,
                INTEGER_MAX, .since = 3, .about = "Samples of the view's hold-out. Left out: none."),
     MEMBER_FORM(struct job_data, checkpoint_sha256, "checkpoint_sha256", FIELD_NULLABLE,
-                &sha256_form, .about = "The checkpoint that the job starts from; null: none."),
+                &sha256_form,
+                .about = "The hash of the checkpoint that the job starts from; null: none."),
     MEMBER_INT(struct job_data, checkpoint_bytes, "checkpoint_size_bytes", 0, 0, INTEGER_MAX,
-               .about = "0: it starts without a checkpoint."),
+               .about = "The size of this checkpoint; 0: the job starts without one."),
     MEMBER_FORM(struct job_data, joint_sha256, "joint_sha256", FIELD_SKIP_EMPTY, &sha256_form,
-                .since = 6, .about = "Of `submodel.joint.dataset`. Left out: there is none."),
+                .since = 6,
+                .about = "The hash of `submodel.joint.dataset`. Left out: there is none."),
     MEMBER_INT(struct job_data, joint_samples, "joint_samples", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
-               .since = 6, .about = "Its samples."),
+               .since = 6, .about = "Samples of `submodel.joint.dataset`."),
     MEMBER_BOOL(struct job_data, tune, "tune", 0,
                 .about = "Whether devices with oneDNN measure kernels. See [Kernels](#kernels)."),
 };
