@@ -25,7 +25,7 @@ static const struct field inventory_fields[] = {
     MEMBER_INT(struct device_inventory, cores, "cores", 0, 0, 65536),
     MEMBER_INT(struct device_inventory, memory_bytes, "memory_bytes", 0, 0, INTEGER_MAX),
     MEMBER_BOOL(struct device_inventory, zstd, "zstd", 0, .since = 2,
-                .about = "Whether its agent has the codecs with `+zstd`."),
+                .about = "The device's agent has the codecs with `+zstd`."),
 };
 static const struct record inventory_record =
     RECORD(struct device_inventory, "device_inventory", inventory_fields);
@@ -69,8 +69,9 @@ static const struct field enroll_request_fields[] = {
     MEMBER_INT(struct enroll_request, protocol, "protocol", FIELD_REQUIRED, 0, 1e6),
     MEMBER_FORM(struct enroll_request, boot, "boot", FIELD_REQUIRED, &word_form,
                 .about = "A new random value at every start."),
-    MEMBER_FORM(struct enroll_request, address, "address", FIELD_REQUIRED, &origin_form,
-                .about = "Scheme, host and port alone: peers put paths after it."),
+    MEMBER_FORM(
+        struct enroll_request, address, "address", FIELD_REQUIRED, &origin_form,
+        .about = "The agent's address, with scheme, host and port only: peers append paths to it."),
     MEMBER_TEXT(struct enroll_request, numeric_class, "numeric_class", FIELD_REQUIRED),
     MEMBER_RECORD(struct enroll_request, inventory, "inventory", 0, &inventory_record),
     MEMBER_RECORD(struct enroll_request, probe, "probe", FIELD_REQUIRED, &enroll_probe_record),
@@ -86,11 +87,11 @@ const struct record enroll_request_record =
 static const struct field enroll_reply_fields[] = {
     MEMBER_FORM(struct enroll_reply, device.text, "device", FIELD_REQUIRED, &device_id_form),
     MEMBER_INT(struct enroll_reply, protocol, "protocol", FIELD_REQUIRED, 0, 1e6,
-               .about = "The coordinator's."),
+               .about = "The protocol version of the coordinator."),
     MEMBER_INT(struct enroll_reply, interval_ms, "interval_ms", FIELD_REQUIRED, 1, 3600000,
-               .about = "Between two heartbeats."),
+               .about = "Milliseconds between two heartbeats."),
     MEMBER_BOOL(struct enroll_reply, pending, "pending", FIELD_SKIP_EMPTY, .since = 4,
-                .about = "No plan has the device before a user accepts it."),
+                .about = "No plan uses the device until a user accepts it."),
 };
 const struct record enroll_reply_record =
     RECORD(struct enroll_reply, "enroll_reply", enroll_reply_fields);
@@ -110,15 +111,16 @@ static const struct field join_reply_fields[] = {
     MEMBER_FORM(struct join_reply, device.text, "device", FIELD_REQUIRED, &device_id_form),
     MEMBER_FORM(struct join_reply, name, "name", FIELD_REQUIRED, &name_form),
     MEMBER_BOOL(struct join_reply, pending, "pending", FIELD_REQUIRED,
-                .about = "No plan has the device before a user accepts it."),
+                .about = "No plan uses the device until a user accepts it."),
     MEMBER_TIME(struct join_reply, time_ms, "time", FIELD_REQUIRED,
                 .about = "The coordinator's clock."),
 };
 const struct record join_reply_record = RECORD(struct join_reply, "join_reply", join_reply_fields);
 
 static const struct field device_patch_fields[] = {
-    MEMBER_FORM(struct device_patch, name, "name", FIELD_REQUIRED, &name_form,
-                .about = "Which no other device has. It stays when the agent restarts."),
+    MEMBER_FORM(
+        struct device_patch, name, "name", FIELD_REQUIRED, &name_form,
+        .about = "The device's name, which no other device has. It stays when the agent restarts."),
 };
 const struct record device_patch_record =
     RECORD_WITH(struct device_patch, "device_patch", device_patch_fields,
@@ -138,51 +140,60 @@ const struct record device_patch_record =
         MEMBER_BOOL(struct device, cordoned, "cordoned", 0,                                        \
                     .about = "Excluded from further plans."),                                      \
         MEMBER_BOOL(struct device, draining, "draining", FIELD_ADDED,                              \
-                    .about = "A user drains it: plans leave it."),                                 \
+                    .about = "A user drains the device: plans leave it."),                         \
         MEMBER_BOOL(struct device, leaving, "leaving", FIELD_ADDED,                                \
-                    .about = "Its agent announces that it leaves: plans leave it."),               \
+                    .about =                                                                       \
+                        "The device's agent announced that it leaves: plans leave the device."),   \
+        MEMBER_BOOL(struct device, drained, "drained", FIELD_ADDED,                                \
+                    .about = "No plan has the device, and no job relies on its copies: it may be " \
+                             "switched off."),                                                     \
         MEMBER_BOOL(                                                                               \
-            struct device, drained, "drained", FIELD_ADDED,                                        \
-            .about = "No plan has it and no job relies on its copies: it may be switched off."),   \
-        MEMBER_BOOL(struct device, pending, "pending", FIELD_ADDED,                                \
-                    .about = "It has joined and waits until a user accepts it: no plan has it."),  \
-        MEMBER_FORM(struct device, join_token, "join_token", FIELD_NULLABLE | FIELD_ADDED,         \
-                    &token_id_form,                                                                \
-                    .about = "The token with which it joined; null: it enrolled without one."),    \
+            struct device, pending, "pending", FIELD_ADDED,                                        \
+            .about = "The device has joined and waits until a user accepts it: no plan has it."),  \
+        MEMBER_FORM(                                                                               \
+            struct device, join_token, "join_token", FIELD_NULLABLE | FIELD_ADDED, &token_id_form, \
+            .about =                                                                               \
+                "The token with which the device joined; null: it enrolled without a token."),     \
         MEMBER_FORM(struct device, public_key, "public_key", FIELD_NULLABLE, &public_key_form),    \
         MEMBER_FORM(struct device, address, "address", FIELD_NULLABLE, &url_form,                  \
-                    .about = "The address that its peers call."),                                  \
+                    .about = "The address that the device's peers call."),                         \
         MEMBER_TEXT(struct device, numeric_class, "numeric_class", FIELD_NULLABLE,                 \
-                    .about = "Equal text, equal bits."),                                           \
+                    .about = "Devices with equal text compute equal bits."),                       \
         MEMBER_INT(struct device, protocol, "protocol", 0, 0, 1e6,                                 \
-                   .about = "The protocol version of its agent."),                                 \
+                   .about = "The protocol version of the device's agent."),                        \
         MEMBER_RECORD(struct device, inventory, "inventory", 0, &inventory_record),                \
         MEMBER_RECORD(struct device, probe, "probe", 0, &probe_record),                            \
         MEMBER_MAP(struct device, label, label_count, "labels", 0, &label_record,                  \
                    .shared = "labels"),                                                            \
-        MEMBER_RECORDS(struct device, offer, offer_count, "data", FIELD_ADDED | FIELD_SKIP_EMPTY,  \
-                       &offer_record,                                                              \
-                       .about = "Data sets that never leave it: its agent's `--data`."),           \
+        MEMBER_RECORDS(                                                                            \
+            struct device, offer, offer_count, "data", FIELD_ADDED | FIELD_SKIP_EMPTY,             \
+            &offer_record,                                                                         \
+            .about = "Data sets that never leave the device: those of the agent's `--data`."),     \
         MEMBER_FORM(struct device, job.text, "job", FIELD_NULLABLE, &job_id_form,                  \
-                    .about = "The job it works for now."),                                         \
+                    .about = "The job that the device works for now."),                            \
         MEMBER_TIME(struct device, created_ms, "created_at", FIELD_NULLABLE),                      \
         MEMBER_TIME(struct device, last_seen_ms, "last_seen_at", FIELD_NULLABLE),                  \
         MEMBER_INT(struct device, resident_bytes, "resident_bytes", 0, 0, INTEGER_MAX,             \
-                   .about = "The agent's memory, as last reported."),                              \
+                   .about = "Bytes of memory of the agent, as last reported."),                    \
         MEMBER_INT(struct device, free_memory_bytes, "free_memory_bytes", FIELD_ADDED, 0,          \
-                   INTEGER_MAX, .about = "Memory that its agent could still take. 0: not known."), \
+                   INTEGER_MAX,                                                                    \
+                   .about = "Bytes of memory that the agent could still take; 0: not known."),     \
         MEMBER_DOUBLE(struct device, busy_share, "busy_share", FIELD_ADDED, 0, 1,                  \
-                      .about = "The part of its last steps that it computed; the rest it waited. " \
-                               "0 while it does not train."),                                      \
-        MEMBER_INT(struct device, replica_bytes_sent, "replica_bytes_sent", 0, 0, INTEGER_MAX,     \
-                   .about = "Snapshots sent to neighbors and to the center since its boot."),      \
+                      .about = "The share of its last steps that the device computed; it waited "  \
+                               "for the rest. 0 while it does not train."),                        \
+        MEMBER_INT(                                                                                \
+            struct device, replica_bytes_sent, "replica_bytes_sent", 0, 0, INTEGER_MAX,            \
+            .about =                                                                               \
+                "Bytes of snapshots sent to neighbors and to the center since the agent's boot."), \
         MEMBER_INT(struct device, replica_bytes_written, "replica_bytes_written", 0, 0,            \
-                   INTEGER_MAX, .about = "Snapshots written to --replica-dir since its boot.")
+                   INTEGER_MAX,                                                                    \
+                   .about = "Bytes of snapshots written to --replica-dir since the agent's boot.")
 
 static const struct field device_fields[] = {
     DEVICE_FIELDS,
     MEMBER_LIST(struct device, relayed, relayed_count, "relayed", FIELD_ADDED, &device_id_element,
-                .about = "Devices that it reaches [through a relay](security.md#relays) only."),
+                .about =
+                    "Devices that the device reaches only [through a relay](security.md#relays)."),
 };
 const struct record device_record = RECORD_WITH(
     struct device, "device", device_fields, .answer = true, .about = "One machine with one agent.");

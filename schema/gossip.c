@@ -21,10 +21,11 @@ const char *const gossip_average_by_names[] = {
 static const struct field options_fields[] = {
     MEMBER_ENUM(struct gossip_options, schedule, "schedule", 0, gossip_schedule_names,
                 .about = "`async`: no group waits for another. `rounds`: after its steps each "
-                         "group waits until it has mixed; all groups are paired at once."),
+                         "group waits until it has mixed. All groups are paired at once."),
     MEMBER_BOOL(struct gossip_options, level, "level", 0,
-                .about = "A fast group makes more steps between two mixes, so that all take as "
-                         "long; else each makes one pass of its part of the data.",
+                .about =
+                    "True: a fast group makes more steps between two mixes, so that all groups "
+                    "take the same time. False: each group makes one pass of its part of the data.",
                 .rule = "false only with `rounds`"),
     MEMBER_ENUM(struct gossip_options, split, "split", FIELD_NULLABLE | FIELD_PRESENCE,
                 shards_split_names, .presence_offset = offsetof(struct gossip_options, has_split),
@@ -34,39 +35,42 @@ static const struct field options_fields[] = {
                 .rule = "not with `dataset.train.local`"),
     MEMBER_DOUBLE(
         struct gossip_options, alpha, "alpha", FIELD_NULLABLE, SHARDS_ALPHA_MIN, SHARDS_ALPHA_MAX,
-        .about = "How alike the classes of the groups are: the parameter of the Dirichlet "
-                 "distribution. null: 0.3 with `dirichlet`; with `speed` each group has "
-                 "the classes of the whole.",
+        .about =
+            "The parameter of the Dirichlet distribution: how alike the classes of the groups are. "
+            "null: 0.3 with `dirichlet`; with `speed` each group has the classes of the whole.",
         .rule = "only with `dirichlet` and `speed`"),
     MEMBER_INT(struct gossip_options, classes_per_shard, "classes_per_shard", 0, 1,
-               COUNTED_CLASSES_MAX, .about = "Classes of a group.",
+               COUNTED_CLASSES_MAX, .about = "Number of classes of a group.",
                .rule = "2 unless `split` is `by_class`"),
     MEMBER_ENUM(struct gossip_options, pairs, "pairs", 0, gossip_pairs_names,
-                .about =
-                    "Which pairs mix: those with fast links more often, or all equally often."),
+                .about = "Which pairs mix: pairs with fast links more often (`bandwidth`), or all "
+                         "pairs equally often (`uniform`)."),
     MEMBER_ENUM(struct gossip_options, weights, "weights", 0, gossip_weights_names,
-                .about = "How far each side of a pair moves: both to the middle (`equal`), or the "
-                         "less accurate one further (`accuracy`), by the losses of 256 training "
-                         "samples at each average.",
+                .about = "How far each side of a pair moves. `equal`: both move to the middle. "
+                         "`accuracy`: the less accurate side moves further, by the losses of 256 "
+                         "training samples at each average.",
                 .rule = "`accuracy` not with `average_by` `samples`, nor with "
                         "`dataset.train.local`"),
     MEMBER_DOUBLE(struct gossip_options, critical, "critical", 0, 0, 1,
-                  .about = "Of a group that is too slow to train all of its samples between two "
-                           "averages: the share of those that it trains which have the largest "
-                           "losses; the others follow in turn."),
-    MEMBER_ENUM(struct gossip_options, average_by, "average_by", FIELD_NULLABLE | FIELD_PRESENCE,
-                gossip_average_by_names,
-                .presence_offset = offsetof(struct gossip_options, has_average_by),
-                .about = "What an average, and a mix, weighs by: each group equally, or by its "
-                         "samples; null: `samples` with `dataset.train.local`, else `groups`."),
+                  .about = "For a group that is too slow to train all of its samples between two "
+                           "averages: it chooses this share of the samples that it trains by loss, "
+                           "the largest first. The others follow in turn."),
+    MEMBER_ENUM(
+        struct gossip_options, average_by, "average_by", FIELD_NULLABLE | FIELD_PRESENCE,
+        gossip_average_by_names, .presence_offset = offsetof(struct gossip_options, has_average_by),
+        .about = "The weights of groups in averages and mixes: equal (`groups`), or by their "
+                 "samples (`samples`). null: `samples` with `dataset.train.local`, else `groups`."),
     MEMBER_INT(struct gossip_options, average_every, "average_every", FIELD_NULLABLE, 1, 10000,
-               .about = "Mixes of each group between two averages; null: in `async` 1 for each "
+               .about = "Mixes of each group between two averages. null: in `async` one for every "
                         "three groups, at least 1; in `rounds` 4."),
-    MEMBER_BOOL(struct gossip_options, adopt, "adopt", 0,
-                .about = "Groups move to each average; else it is only stored and evaluated."),
-    MEMBER_DOUBLE(struct gossip_options, target_accuracy, "target_accuracy", FIELD_NULLABLE, 1e-6,
-                  1, .about = "Three averages in a row with this accuracy end the job.",
-                  .rule = "needs `dataset.test`"),
+    MEMBER_BOOL(
+        struct gossip_options, adopt, "adopt", 0,
+        .about =
+            "True: groups move to each average. False: the average is only stored and evaluated."),
+    MEMBER_DOUBLE(
+        struct gossip_options, target_accuracy, "target_accuracy", FIELD_NULLABLE, 1e-6, 1,
+        .about = "The job ends when three averages in a row have this accuracy. null: no target.",
+        .rule = "needs `dataset.test`"),
 };
 const struct record gossip_options_record =
     RECORD_WITH(struct gossip_options, "gossip", options_fields,

@@ -6,54 +6,58 @@ static const struct field progress_fields[] = {
     MEMBER_DOUBLE(struct job_progress, fraction, "fraction", 0, 0, 0,
                   .about = "`step` divided by `steps`."),
     MEMBER_INT(struct job_progress, step, "step", 0, 0, INTEGER_MAX,
-               .about = "The furthest step that a device has reported; no version is newer."),
+               .about = "The furthest step that a device has reported. No version is newer."),
     MEMBER_INT(struct job_progress, steps, "steps", 0, 0, INTEGER_MAX,
-               .about = "Of the whole job."),
-    MEMBER_INT(struct job_progress, epoch, "epoch", 0, 0, INTEGER_MAX, .about = "From 1."),
+               .about = "Steps of the whole job."),
+    MEMBER_INT(struct job_progress, epoch, "epoch", 0, 0, INTEGER_MAX,
+               .about = "The present epoch, from 1."),
     MEMBER_DOUBLE_OPTIONAL(struct job_progress, loss, has_loss, "loss", 0, 0, 0,
-                           .about = "Of the last step."),
+                           .about = "Training loss of the last step."),
     MEMBER_DOUBLE_OPTIONAL(struct job_progress, accuracy, has_accuracy, "accuracy", 0, 0, 0,
-                           .about = "Of the last evaluation."),
+                           .about = "Test accuracy of the last evaluation."),
     MEMBER_DOUBLE_OPTIONAL(struct job_progress, recall, has_recall, "recall", FIELD_ADDED, 0, 0,
-                           .about = "Of the last evaluation: the mean of the recall of each own "
-                                    "class of the view on the hold-out. null: no hold-out."),
+                           .about = "Mean recall of the own classes of the view on the hold-out, "
+                                    "in the last evaluation. null: no hold-out."),
     MEMBER_DOUBLE_OPTIONAL(struct job_progress, least_recall, has_least_recall, "least_recall",
                            FIELD_ADDED, 0, 0,
-                           .about = "The same of the own class with the least recall. null: no "
+                           .about = "The recall of the own class with the least recall. null: no "
                                     "class has 10 samples in the hold-out."),
-    MEMBER_DOUBLE(struct job_progress, samples_per_second, "samples_per_second", FIELD_NULLABLE, 0,
-                  0,
-                  .about = "null: nothing trains, or the first step of a generation is not "
-                           "complete. For an ended job the mean: samples of all its steps by the "
-                           "seconds from started_at to ended_at, pauses included."),
+    MEMBER_DOUBLE(
+        struct job_progress, samples_per_second, "samples_per_second", FIELD_NULLABLE, 0, 0,
+        .about = "Training samples per second. An ended job has the mean: the samples of all its "
+                 "steps by the seconds from started_at to ended_at, pauses included. null: nothing "
+                 "trains, or the first step of a generation is not complete."),
     MEMBER_DOUBLE(struct job_progress, eta_seconds, "eta_seconds", FIELD_NULLABLE, 0, 0,
-                  .about = "null: unknown, or nothing trains."),
+                  .about =
+                      "Expected seconds to the end of the job; null: unknown, or nothing trains."),
 };
 const struct record job_progress_record =
     RECORD_WITH(struct job_progress, "job_progress", progress_fields, .answer = true);
 
 static const struct field deadlines_fields[] = {
     MEMBER_INT(struct job_deadlines, heartbeat_ms, "heartbeat_ms", 0, 0, INTEGER_MAX,
-               .about = "Between two heartbeats."),
+               .about = "Interval of heartbeats."),
     MEMBER_INT(struct job_deadlines, suspect_ms, "suspect_ms", 0, 0, INTEGER_MAX,
                .about = "Silence after which a device is suspect."),
     MEMBER_INT(struct job_deadlines, lease_ms, "lease_ms", 0, 0, INTEGER_MAX,
                .about = "Silence after which a device is lost."),
     MEMBER_INT(struct job_deadlines, challenge_ms, "challenge_ms", 0, 0, INTEGER_MAX,
-               .about = "The answer to a challenge."),
+               .about = "Timeout of the answer to a challenge."),
     MEMBER_INT(struct job_deadlines, peer_ms, "peer_ms", 0, 0, INTEGER_MAX,
-               .about = "One attempt to reach a peer."),
+               .about = "Timeout of one attempt to reach a peer."),
     MEMBER_INT(struct job_deadlines, link_ms, "link_ms", 0, 0, INTEGER_MAX,
-               .about = "A report about a device that answers."),
-    MEMBER_INT(struct job_deadlines, step_ms, "step_ms", 0, 0, INTEGER_MAX, .about = "One step."),
+               .about = "Timeout of a report about a device that answers."),
+    MEMBER_INT(struct job_deadlines, step_ms, "step_ms", 0, 0, INTEGER_MAX,
+               .about = "Timeout of one step."),
     MEMBER_INT(struct job_deadlines, evaluation_ms, "evaluation_ms", 0, 0, INTEGER_MAX,
-               .about = "Added to `step_ms` while an evaluation is due; 0: the job has none."),
+               .about =
+                   "Added to `step_ms` while an evaluation is due; 0: the job has no evaluations."),
     MEMBER_INT(struct job_deadlines, prepare_ms, "prepare_ms", 0, 0, INTEGER_MAX,
-               .about = "The phase `prepare`."),
+               .about = "Timeout of the phase `prepare`."),
     MEMBER_INT(struct job_deadlines, stop_ms, "stop_ms", 0, 0, INTEGER_MAX,
-               .about = "A stop, from the last completed step."),
+               .about = "Timeout of a stop, from the last completed step."),
     MEMBER_INT(struct job_deadlines, round_ms, "round_ms", 0, 0, INTEGER_MAX,
-               .about = "A round of replication."),
+               .about = "Timeout of a round of replication."),
 };
 const struct record job_deadlines_record =
     RECORD_WITH(struct job_deadlines, "job_deadlines", deadlines_fields, .answer = true,
