@@ -13,11 +13,11 @@ static const struct field class_element = {
 
 static const struct field range_fields[] = {
     MEMBER_UINT32(struct view_range, class, "class", FIELD_REQUIRED, 0, VIEW_CLASSES_MAX - 1,
-                  .about = "Its number in the training data."),
+                  .about = "The number of the class in the training data."),
     MEMBER_UINT32(struct view_range, first, "first", FIELD_REQUIRED, 0, UINT32_MAX,
-                  .about = "The first sample, by its place in the order of the class, from 0."),
+                  .about = "The index of the first sample in the order of the class, from 0."),
     MEMBER_UINT32(struct view_range, count, "count", FIELD_REQUIRED, 1, UINT32_MAX,
-                  .about = "How many samples follow in this order, with the first one.",
+                  .about = "The number of samples from the first one on, in this order.",
                   .rule = "within the samples of the class"),
 };
 static const struct record range_record =
@@ -26,25 +26,26 @@ static const struct record range_record =
 
 static const struct field shard_fields[] = {
     MEMBER_INT(struct view, shard, "index", FIELD_REQUIRED, 0, SHARDS_MAX - 1,
-               .about = "Which shard this is. For people: `class_ranges` states the samples.",
+               .about = "The number of this shard. It only informs readers: `class_ranges` "
+                        "determines the samples.",
                .rule = "below `view.shard.count`"),
     MEMBER_INT(struct view, shard_count, "count", FIELD_REQUIRED, 1, SHARDS_MAX,
-               .about = "How many shards there are. For people, too."),
+               .about = "The number of shards. It only informs readers, too."),
     MEMBER_INT(struct view, seed, "seed", FIELD_REQUIRED, 0, INTEGER_MAX,
-               .about = "Seed of the order of each class's samples, the same for all shards of one "
-                        "division. `init.seed` does not change it."),
+               .about = "Seed of the order of each class's samples. All shards of one division "
+                        "have the same seed. `init.seed` does not change the order."),
     MEMBER_RECORDS(struct view, range, range_count, "class_ranges", FIELD_REQUIRED, &range_record,
                    .min = 1,
                    .about = "The samples: `[{\"class\": 3, \"first\": 0, \"count\": 500}, ...]` "
                             "has the first 500 of class 3 in its order.",
                    .rule = "distinct classes"),
     MEMBER_INT(struct view, window, "window", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
-               .about = "Samples of an epoch that has a part of the shard: the samples follow in "
-                        "turn. Left out: all.",
+               .about = "The number of samples in an epoch, if an epoch has only a part of the "
+                        "shard. The samples follow in turn. Left out: all.",
                .rule = "at most those of the shard; with `devices.max` 1 and `pipeline` `sync`"),
     MEMBER_DOUBLE(struct view, critical, "critical", FIELD_SKIP_EMPTY, 0, 1,
-                  .about = "The share of a window that has the samples whose loss was largest "
-                           "when they were last used.",
+                  .about = "The share of a window for the samples whose loss was largest when they "
+                           "were last used.",
                   .rule = "with `window`"),
 };
 static const struct record shard_record =
@@ -57,28 +58,27 @@ static const struct field view_fields[] = {
                 .about = "Class numbers of the training data: the view's own classes.",
                 .rule = "distinct classes that have samples; required without `shard`"),
     MEMBER_DOUBLE(struct view, negatives, "negatives", 0, 0, VIEW_NEGATIVES_MAX, .unless = "shard",
-                  .about = "Samples of other classes in an epoch, by samples of own classes. They "
-                           "are drawn again for each epoch, without repetition; at most all.",
+                  .about = "Samples of other classes in an epoch, for each sample of an own class. "
+                           "They are drawn again for each epoch, without repetition; at most all.",
                   .rule = "0 if no other class has samples; above 0 with one class"),
     MEMBER_DOUBLE(struct view, holdout, "holdout", 0, 0, VIEW_HOLDOUT_MAX, .unless = "shard",
                   .about = "The share of each own class that is not trained on. Evaluations report "
-                           "its mean recall, `recall`; 0: none.",
+                           "the mean recall of these samples, `recall`; 0: none.",
                   .rule = "0 if an own class has one sample"),
     MEMBER_ENUM(struct view, numbers, "numbers", 0, view_numbers_names, .unless = "shard",
-                .about = "The label of a sample. `view`: the place of its class in `classes`, from "
-                         "0; that of every other class is the length of the list. `data`: its "
-                         "class number; the model keeps an output for each class."),
+                .about = "The label of a sample. `view`: the index of its class in `classes`, from "
+                         "0; the label of all other classes is the length of the list. `data`: its "
+                         "class number. The model then keeps an output for each class."),
     MEMBER_GROUP_OPTIONAL(
         struct view, is_shard, "shard", FIELD_SKIP_EMPTY, &shard_record, .since = 6,
         .about = "One part of the training data, if several jobs divide it. Labels "
                  "are class numbers. Left out: a view of classes.",
         .rule = "without the other members of `view`"),
 };
-const struct record job_view_record =
-    RECORD_WITH(struct view, "job_view", view_fields,
-                .about = "The samples of the training data that the job trains on: those of some "
-                         "classes, which it learns to tell apart and from all others, or those of "
-                         "a shard.");
+const struct record job_view_record = RECORD_WITH(
+    struct view, "job_view", view_fields,
+    .about = "The samples of the training data that the job trains on: a shard, or some classes, "
+             "which the job learns to tell apart from each other and from all others.");
 
 /* ---- own classes, or those of a shard ---- */
 

@@ -28,49 +28,53 @@ static const struct field joint_word =
     MEMBER_ENUM(struct submodel_options, joint_units, "units", 0, joint_units_names);
 static const struct field joint_fields[] = {
     MEMBER_INT(struct submodel_options, joint_epochs, "epochs", 0, 0, EPOCHS_MAX,
-               .about = "Epochs of the harvested model, at a tenth of the rate; 0: the harvested "
-                        "model is the result."),
+               .about = "Epochs in which the harvested model is trained, at a tenth of the rate; "
+                        "0: the harvested model is the result."),
     MEMBER_LIST(struct submodel_options, joint_unit, joint_unit_count, "units", 0,
                 &unit_name_element, .instead = &joint_word, .min = 1,
                 .about = "What these epochs train: the last unit that has parameters (`head`), all "
-                         "units, or those that are named.",
+                         "units (`all`), or the named units.",
                 .rule = "names of units, one with parameters at least"),
-    MEMBER_FORM(struct submodel_options, joint_dataset, "dataset", FIELD_NULLABLE, &name_form,
-                .since = 6,
-                .about = "An uploaded data set that these epochs train on where the training data "
-                         "stay on devices. See [Sub-models of local "
-                         "data](#sub-models-of-local-data).",
-                .rule = "with `dataset.train.local`, and then unless `epochs` is 0"),
+    MEMBER_FORM(
+        struct submodel_options, joint_dataset, "dataset", FIELD_NULLABLE, &name_form, .since = 6,
+        .about = "An uploaded data set that these epochs train on, if the training data stay on "
+                 "devices. See [Sub-models of local data](#sub-models-of-local-data).",
+        .rule = "with `dataset.train.local`, and then unless `epochs` is 0"),
 };
 static const struct record joint_group = RECORD(struct submodel_options, "joint", joint_fields);
 
 static const struct field options_fields[] = {
     MEMBER_INT(struct submodel_options, stem, "stem", 0, 1, UNITS_MAX - 2,
-               .about = "The first units, which all sub-models share.", .rule = "1 to units - 2"),
+               .about = "The number of first units, which all sub-models share.",
+               .rule = "1 to units - 2"),
     MEMBER_INT(struct submodel_options, stem_epochs, "stem_epochs", 0, 0, 1000,
-               .about = "Epochs of the whole model before the groups begin; 0: the stem is that of "
-                        "`init.checkpoint`.",
+               .about = "Epochs of the whole model before the groups begin; 0: `init.checkpoint` "
+                        "gives the stem.",
                .rule = "0 only with `init.checkpoint`"),
     MEMBER_JSON(struct submodel_options, groups, "groups", FIELD_NULLABLE,
                 .shared = "submodel_groups",
-                .about = "The classes of each group, and its share of the channels; null: planned. "
-                         "In an answer always null: see `GET /v1/jobs/{id}/groups`.",
+                .about = "The classes of each group and its share of the channels; null: planned. "
+                         "Always null in an answer: see `GET /v1/jobs/{id}/groups`.",
                 .rule = "each class in `replicas` groups; `width` in all groups or in none"),
     MEMBER_INT(struct submodel_options, group_count, "group_count", FIELD_NULLABLE, 2,
-               GROUPS_MAX / 2, .about = "Groups that serve all classes; null: one per device.",
+               GROUPS_MAX / 2,
+               .about = "The number of groups that serve all classes; null: one per device.",
                .rule = "at most half of the classes; null with `groups`"),
     MEMBER_DOUBLE(struct submodel_options, negatives, "negatives", 0, 0, 100,
-                  .about = "Samples of other classes that a group trains for each own one.",
+                  .about =
+                      "Samples of other classes that a group trains on for each sample of its own.",
                   .rule = "above 0 without `allow_no_negatives`"),
     MEMBER_BOOL(struct submodel_options, allow_no_negatives, "allow_no_negatives", 0,
                 .about = "Groups without samples of other classes: the result is much worse."),
-    MEMBER_INT(struct submodel_options, replicas, "replicas", 0, 1, 2,
-               .about = "Groups that serve each class. With 2 each has half of the width."),
+    MEMBER_INT(
+        struct submodel_options, replicas, "replicas", 0, 1, 2,
+        .about =
+            "The number of groups that serve each class. With 2 each group has half of the width."),
     MEMBER_GROUP("joint", 0, &joint_group),
     MEMBER_INT(struct submodel_options, deadline_seconds, "deadline_seconds", FIELD_NULLABLE, 1,
                31536000,
-               .about = "After this time the job goes on without the groups that have not ended; "
-                        "null: it waits for all."),
+               .about = "Seconds after which the job continues without the groups that have not "
+                        "ended; null: the job waits for all."),
 };
 const struct record submodel_options_record =
     RECORD_WITH(struct submodel_options, "submodel", options_fields,
@@ -80,22 +84,23 @@ const struct record submodel_options_record =
 
 static const struct field compute_fields[] = {
     MEMBER_DOUBLE(struct submodel_compute, per_sample_least, "per_sample_least", FIELD_NULLABLE, 0,
-                  0, .about = "The target's operations over those of the widest group."),
+                  0, .about = "The target's operations divided by those of the widest group."),
     MEMBER_DOUBLE(struct submodel_compute, per_sample_most, "per_sample_most", FIELD_NULLABLE, 0, 0,
-                  .about = "The same of the narrowest group."),
+                  .about = "The target's operations divided by those of the narrowest group."),
     MEMBER_DOUBLE(struct submodel_compute, total, "total", FIELD_NULLABLE, 0, 0,
-                  .about = "The operations of the target in `epochs` over those of all parts: "
+                  .about = "The target's operations in `epochs`, divided by those of all parts: "
                            "stem, groups and joint phase."),
     MEMBER_DOUBLE(struct submodel_compute, busiest, "busiest", FIELD_NULLABLE, 0, 0,
-                  .about = "The same over those of the device that computes most."),
+                  .about = "The target's operations in `epochs`, divided by those of the device "
+                           "that computes most."),
     MEMBER_DOUBLE(struct submodel_compute, flops, "flops", FIELD_NULLABLE, 0, 0,
-                  .about = "Operations of all parts. A multiply-add counts two, the backward pass "
-                           "of a trained unit as two forward passes."),
+                  .about = "Operations of all parts. A multiply-add counts two. The backward pass "
+                           "of a trained unit counts as two forward passes."),
 };
 const struct record submodel_compute_record =
     RECORD_WITH(struct submodel_compute, "submodel_compute", compute_fields, .answer = true,
-                .about = "What sub-models save against training the target alone, as factors. See "
-                         "[Sub-models](jobs.md#sub-models).");
+                .about = "What sub-models save compared with training the target alone, as "
+                         "factors. See [Sub-models](jobs.md#sub-models).");
 
 /* ---- the row of a parent ---- */
 
