@@ -20,15 +20,15 @@ static const struct field unit_fields[] = {
     MEMBER_GROUP("output", FIELD_REQUIRED, &shape_group),
     MEMBER_INT(struct model_view_unit, parameters, "parameters", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_INT(struct model_view_unit, parameter_bytes, "parameter_bytes", FIELD_REQUIRED, 0,
-               INTEGER_MAX, .about = "With batch-norm's statistics."),
+               INTEGER_MAX, .about = "Bytes of the parameters and of batch-norm's statistics."),
     MEMBER_INT(struct model_view_unit, activation_bytes, "activation_bytes", FIELD_REQUIRED, 0,
-               INTEGER_MAX, .about = "Per sample, kept from forward to backward."),
+               INTEGER_MAX, .about = "Bytes per sample, kept from forward to backward."),
     MEMBER_INT(struct model_view_unit, output_bytes, "output_bytes", FIELD_REQUIRED, 0, INTEGER_MAX,
-               .about = "Per sample: the tensor at the boundary after the unit."),
+               .about = "Bytes per sample of the tensor at the boundary after the unit."),
     MEMBER_DOUBLE(struct model_view_unit, forward_flops, "forward_flops", FIELD_REQUIRED, 0, 0,
-                  .about = "Per sample."),
+                  .about = "Operations per sample."),
     MEMBER_DOUBLE(struct model_view_unit, backward_flops, "backward_flops", FIELD_REQUIRED, 0, 0,
-                  .about = "Per sample."),
+                  .about = "Operations per sample."),
 };
 static const struct record unit_record = RECORD(struct model_view_unit, "model_unit", unit_fields);
 
@@ -45,7 +45,7 @@ static const struct field view_fields[] = {
     MEMBER_FORM(struct model_view, row.sha256, "sha256", FIELD_REQUIRED, &sha256_form),
     MEMBER_INT(struct model_view, row.revision, "revision", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_TIME(struct model_view, row.created_ms, "created_at", FIELD_NULLABLE,
-                .about = "null: of the zoo."),
+                .about = "null: a model of the zoo."),
     MEMBER_BOOL(
         struct model_view, assumed, "assumed", FIELD_REQUIRED,
         .about =
@@ -54,16 +54,18 @@ static const struct field view_fields[] = {
     MEMBER_INT(struct model_view, classes, "classes", FIELD_REQUIRED, 0, UINT32_MAX),
     MEMBER_INT(struct model_view, parameters, "parameters", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_DOUBLE(struct model_view, forward_flops, "forward_flops", FIELD_REQUIRED, 0, 0,
-                  .about = "Per sample; a multiply-add counts 2."),
+                  .about = "Operations per sample; a multiply-add counts 2."),
     MEMBER_DOUBLE(struct model_view, backward_flops, "backward_flops", FIELD_REQUIRED, 0, 0,
-                  .about = "Per sample."),
+                  .about = "Operations per sample."),
     MEMBER_DOUBLE(
         struct model_view, sgd_learning_rate, "sgd_learning_rate", FIELD_REQUIRED, 0, 0,
         .about = "The `learning_rate.value` of a job with this model and sgd that states none."),
     MEMBER_RECORDS(struct model_view, unit, unit_count, "units", FIELD_REQUIRED, &unit_record),
-    MEMBER_JSON(struct model_view, description, "description", FIELD_REQUIRED,
-                .shared = "model_description",
-                .about = "As posted, or the zoo's: the start for a copy with another name."),
+    MEMBER_JSON(
+        struct model_view, description, "description", FIELD_REQUIRED,
+        .shared = "model_description",
+        .about =
+            "The description as posted, or the zoo's: the start for a copy with another name."),
 };
 const struct record model_view_record = RECORD(struct model_view, "model_view", view_fields);
 

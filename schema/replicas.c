@@ -4,14 +4,14 @@ static const struct field copy_fields[] = {
     MEMBER_FORM(struct replica_copy, device.text, "device", FIELD_REQUIRED, &device_id_form),
     MEMBER_INT(struct replica_copy, version, "version", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_INT(struct replica_copy, generation, "generation", FIELD_REQUIRED, 0, INTEGER_MAX,
-               .about = "In which it was computed."),
+               .about = "The generation that computed the copy."),
 };
 static const struct record copy_record = RECORD(struct replica_copy, "replica_copy", copy_fields);
 
 static const struct field unit_fields[] = {
     MEMBER_INT(struct replica_unit, unit, "unit", FIELD_REQUIRED, 0, UNITS_MAX - 1),
     MEMBER_RECORDS(struct replica_unit, copy, copy_count, "copies", FIELD_REQUIRED, &copy_record,
-                   .about = "Newest first."),
+                   .about = "The copies, newest first."),
 };
 static const struct record unit_record = RECORD(struct replica_unit, "replica_unit", unit_fields);
 
@@ -23,23 +23,26 @@ static const struct field loss_fields[] = {
     MEMBER_INT(struct replica_loss, steps_lost, "steps_lost", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_BOOL(
         struct replica_loss, can_continue, "can_continue", FIELD_REQUIRED,
-        .about = "Enough devices and memory would remain; false: the job would wait for devices."),
+        .about =
+            "True: enough devices and memory would remain. False: the job would wait for devices."),
 };
-static const struct record loss_record = RECORD_WITH(
-    struct replica_loss, "replica_loss", loss_fields, .about = "If these devices were lost now.");
+static const struct record loss_record =
+    RECORD_WITH(struct replica_loss, "replica_loss", loss_fields,
+                .about = "What follows if these devices are lost now.");
 
 static const struct field replicas_fields[] = {
     MEMBER_INT(struct replicas, step, "step", FIELD_REQUIRED, 0, INTEGER_MAX,
                .about = "The last step that every stage completed."),
     MEMBER_INT(struct replicas, neighbor_version, "neighbor_version", FIELD_REQUIRED, 0,
-               INTEGER_MAX, .about = "Committed: survives the loss of any one device."),
+               INTEGER_MAX,
+               .about = "The newest committed version: it survives the loss of any one device."),
     MEMBER_INT(struct replicas, center_version, "center_version", FIELD_REQUIRED, 0, INTEGER_MAX,
-               .about = "Whole at the coordinator."),
+               .about = "The newest version of which the coordinator has every unit."),
     MEMBER_RECORDS(struct replicas, unit, unit_count, "units", FIELD_REQUIRED, &unit_record),
     MEMBER_RECORDS(struct replicas, single, single_count, "single", FIELD_REQUIRED, &loss_record,
-                   .about = "If one device of the plan were lost."),
+                   .about = "What follows from the loss of one device of the plan."),
     MEMBER_RECORDS(struct replicas, pair, pair_count, "double", FIELD_REQUIRED, &loss_record,
-                   .about = "If two were lost at once."),
+                   .about = "What follows from the loss of two devices at once."),
 };
 const struct record replicas_record =
     RECORD_WITH(struct replicas, "replicas", replicas_fields,

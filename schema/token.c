@@ -30,30 +30,34 @@ const char *const token_state_names[] = {
     MEMBER_FORM(T, m id, "id", FIELD_REQUIRED, &token_id_form),                                    \
         MEMBER_INT(T, m revision, "revision", FIELD_REQUIRED, 1, INTEGER_MAX),                     \
         MEMBER_FORM(T, m name, "name", FIELD_REQUIRED, &name_form,                                 \
-                    .about = "No two active tokens have the same."),                               \
+                    .about = "The token's name. No two active tokens have the same name."),        \
         MEMBER_ENUM(T, m role, "role", FIELD_REQUIRED, token_role_names,                           \
-                    .about = "From `read` on, each role may do all that those before it may; "     \
-                             "`join` only lets devices join."),                                    \
+                    .about = "What the token may do. From `read` on, each role also may do what "  \
+                             "the roles before it may; `join` only lets devices join."),           \
         MEMBER_TIME(T, m created_ms, "created_at", FIELD_REQUIRED),                                \
-        MEMBER_TIME(T, m expires_ms, "expires_at", FIELD_NULLABLE, .about = "Null: never."),       \
+        MEMBER_TIME(T, m expires_ms, "expires_at", FIELD_NULLABLE,                                 \
+                    .about = "Null: the token does not expire."),                                  \
         MEMBER_TIME(T, m last_used_ms, "last_used_at", FIELD_NULLABLE,                             \
-                    .about = "To the minute; null: not yet used."),                                \
+                    .about = "The last use, to the minute; null: not used yet."),                  \
         MEMBER_TIME(T, m revoked_ms, "revoked_at", FIELD_NULLABLE,                                 \
-                    .about = "Null: it was not revoked."),                                         \
-        MEMBER_INT(T, m max_bytes, "max_bytes", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,                  \
-                   .about = "How many bytes it may upload, all uploads together. Absent: any."),   \
+                    .about = "Null: the token was not revoked."),                                  \
+        MEMBER_INT(                                                                                \
+            T, m max_bytes, "max_bytes", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,                         \
+            .about =                                                                               \
+                "How many bytes the token may upload, all uploads together. Absent: any number."), \
         MEMBER_INT(T, m used_bytes, "used_bytes", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,                \
-                   .about = "How many of `max_bytes` it has uploaded."),                           \
+                   .about = "How many of `max_bytes` the token has uploaded."),                    \
         MEMBER_INT(T, m max_jobs, "max_jobs", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,                    \
-                   .about = "How many jobs it may submit or clone. Absent: any."),                 \
+                   .about = "How many jobs the token may submit or clone. Absent: any number."),   \
         MEMBER_INT(T, m used_jobs, "used_jobs", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,                  \
-                   .about = "How many of `max_jobs` it has submitted or cloned."),                 \
+                   .about = "How many of `max_jobs` the token has submitted or cloned."),          \
         MEMBER_INT(T, m uses_left, "uses_left", FIELD_SKIP_EMPTY, 0, TOKEN_USES_MAX,               \
-                   .about = "How many devices may still join with it. Absent: none."),             \
+                   .about = "How many devices may still join with the token. Absent: none."),      \
         MEMBER_BOOL(T, m pending, "pending", FIELD_SKIP_EMPTY,                                     \
-                    .about = "Devices that join with it wait until a user accepts them."),         \
-        MEMBER_FORM(T, m device, "device", FIELD_SKIP_EMPTY, &device_id_form,                      \
-                    .about = "The device whose key it replaces. Absent: it adds devices.")
+                    .about = "Devices that join with the token wait until a user accepts them."),  \
+        MEMBER_FORM(                                                                               \
+            T, m device, "device", FIELD_SKIP_EMPTY, &device_id_form,                              \
+            .about = "The device whose key the token replaces. Absent: the token adds devices.")
 #define TOKEN_STATE(T, m)                                                                          \
     MEMBER_ENUM(T, m state, "state", FIELD_REQUIRED, token_state_names,                            \
                 .about = "Only an active token is accepted.")
@@ -73,30 +77,31 @@ const struct record token_row_record = RECORD(struct token, "token_row", token_r
 
 static const struct field request_fields[] = {
     MEMBER_FORM(struct token_request, name, "name", FIELD_NULLABLE, &name_form,
-                .about = "Which no other active token has. Default: the role and a part of the "
-                         "id."),
+                .about = "The token's name, which no other active token has. Default: the role and "
+                         "a part of the id."),
     MEMBER_ENUM(struct token_request, role, "role", FIELD_REQUIRED, token_role_names,
                 .about = "`read` sees everything but tokens and the audit; `submit` also uploads "
                          "and submits; `operate` also changes jobs and devices; `admin` also sees "
                          "and changes tokens; `join` lets devices join and may do nothing else."),
-    MEMBER_INT(struct token_request, expires_seconds, "expires_seconds", FIELD_NULLABLE, 1,
-               TOKEN_SECONDS_MAX,
-               .about = "From now on. Default: a day for the role `join`; other tokens do not "
-                        "expire."),
+    MEMBER_INT(
+        struct token_request, expires_seconds, "expires_seconds", FIELD_NULLABLE, 1,
+        TOKEN_SECONDS_MAX,
+        .about =
+            "Seconds from now on. Default: a day for the role `join`; other tokens do not expire."),
     MEMBER_INT(struct token_request, max_bytes, "max_bytes", FIELD_NULLABLE, 1, INTEGER_MAX,
-               .about = "Roles `submit`, `operate` and `admin`: how many bytes it may upload, all "
-                        "uploads together, also those that fail. Default: any."),
+               .about = "Roles `submit`, `operate` and `admin`: how many bytes the token may "
+                        "upload, all uploads together, failed ones included. Default: any number."),
     MEMBER_INT(struct token_request, max_jobs, "max_jobs", FIELD_NULLABLE, 1, INTEGER_MAX,
-               .about = "Roles `submit`, `operate` and `admin`: how many jobs it may submit or "
-                        "clone, deleted ones included. Default: any."),
+               .about = "Roles `submit`, `operate` and `admin`: how many jobs the token may submit "
+                        "or clone, deleted ones included. Default: any number."),
     MEMBER_INT(struct token_request, uses, "uses", FIELD_NULLABLE, 1, TOKEN_USES_MAX,
                .about = "Role `join` only: how many devices may join. Default: 1."),
     MEMBER_BOOL(struct token_request, pending, "pending", 0,
                 .about = "Role `join` only: the devices wait until a user accepts them."),
     MEMBER_FORM(struct token_request, device, "device", FIELD_NULLABLE, &device_id_form,
                 .about = "Role `join` only: the machine that joins becomes this device, with its "
-                         "name and measurements, and the device's present key is no longer "
-                         "accepted. For a machine that was installed anew."),
+                         "name and measurements. The device's present key is no longer accepted. "
+                         "Use it for a reinstalled machine."),
 };
 const struct record token_request_record = RECORD_WITH(
     struct token_request, "token_request", request_fields, .about = "A token to create.");
@@ -105,10 +110,9 @@ static const struct field created_fields[] = {
     TOKEN_FIELDS(struct token_created, token.),
     TOKEN_STATE(struct token_created, token.),
     MEMBER_TEXT(struct token_created, secret, "token", FIELD_SKIP_EMPTY,
-                .about =
-                    "What `Authorization: Bearer` takes, or `paceline-agent join` with the role "
-                    "`join`. It is shown here once and not stored: the answer to a repeated "
-                    "request is without it."),
+                .about = "The secret for `Authorization: Bearer`, or for `paceline-agent join` "
+                         "with the role `join`. It is shown here once and not stored: the answer "
+                         "to a repeated request does not have it."),
 };
 const struct record token_created_record =
     RECORD_WITH(struct token_created, "token_created", created_fields, .answer = true,

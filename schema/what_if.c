@@ -12,26 +12,30 @@
 
 static const struct field device_fields[] = {
     MEMBER_FORM(struct what_if_device, id.text, "id", FIELD_SKIP_EMPTY, &device_id_form,
-                .about = "A device that exists. The id alone is enough.",
+                .about = "An existing device. The id alone is enough.",
                 .rule = "without the other fields"),
     MEMBER_FORM(struct what_if_device, name, "name", FIELD_SKIP_EMPTY, &name_form,
-                .about = "Of a hypothetical device.", .rule = "each once; not as an id begins"),
+                .about = "The name of a hypothetical device.",
+                .rule = "each once; not as an id begins"),
     MEMBER_FORM(struct what_if_device, like.text, "like", FIELD_SKIP_EMPTY, &device_id_form,
-                .about = "The device that it resembles. Either this or `gflops`."),
+                .about =
+                    "The device that the hypothetical one resembles. Either this or `gflops`."),
     MEMBER_DOUBLE(struct what_if_device, speed, "speed", FIELD_SKIP_EMPTY, 0.0001, 10000,
-                  .about = "Its speed over that of `like`; default: 1."),
+                  .about = "The device's speed divided by that of `like`; default: 1."),
     MEMBER_DOUBLE(struct what_if_device, gflops, "gflops", FIELD_SKIP_EMPTY, 0.001, 1e6,
-                  .about = "Of its matrix products, as a probe would measure them."),
+                  .about =
+                      "GFLOPS of the device's matrix products, as a probe would measure them."),
     MEMBER_DOUBLE(struct what_if_device, memory_bytes_per_second, "memory_bytes_per_second",
-                  FIELD_SKIP_EMPTY, 1e6, 1e13, .about = "The same of its memory.",
+                  FIELD_SKIP_EMPTY, 1e6, 1e13,
+                  .about = "Memory bandwidth of the device, as a probe would measure it.",
                   .rule = "with `gflops` only, and then required"),
     MEMBER_INT(struct what_if_device, memory_bytes, "memory_bytes", FIELD_SKIP_EMPTY, 1,
-               INTEGER_MAX, .about = "Its free memory; default: that of `like`.",
+               INTEGER_MAX, .about = "Bytes of free memory of the device; default: that of `like`.",
                .rule = "required with `gflops`"),
 };
 static const struct record what_if_device_record =
     RECORD_WITH(struct what_if_device, "what_if_device", device_fields, .first_alone = true,
-                .about = "A device that exists, or a hypothetical one.");
+                .about = "An existing device, or a hypothetical one.");
 
 static const struct field between_element = {.type = FIELD_TEXT, .size = NAME_SIZE};
 
@@ -48,13 +52,13 @@ static const struct field link_fields[] = {
      .element = &between_element,
      .about = "Two devices: ids, or names of hypothetical devices."},
     MEMBER_DOUBLE(struct what_if_link, latency_seconds, "latency_seconds", 0, 0, 3600,
-                  .about = "Of a round trip."),
+                  .about = "Seconds of a round trip."),
     MEMBER_DOUBLE(struct what_if_link, bytes_per_second, "bytes_per_second", FIELD_REQUIRED, 1,
                   1e11),
 };
 static const struct record what_if_link_record =
     RECORD_WITH(struct what_if_link, "what_if_link", link_fields,
-                .about = "A link that counts in place of the measured one, in both directions.");
+                .about = "A link that replaces the measured one, in both directions.");
 
 static const struct field micro_batches_element = {
     .type = FIELD_INT, .min = 1, .max = MICRO_BATCHES_MAX};
@@ -70,7 +74,7 @@ static const struct field vary_fields[] = {
     MEMBER_LIST(struct plan_vary, pipeline, pipeline_count, "pipeline", FIELD_SKIP_EMPTY,
                 &pipeline_element),
     MEMBER_LIST(struct plan_vary, devices, devices_count, "devices", FIELD_SKIP_EMPTY,
-                &devices_element, .about = "How many devices; for `devices.min` and `max`."),
+                &devices_element, .about = "Numbers of devices, for `devices.min` and `max`."),
 };
 static const struct record vary_record =
     RECORD_WITH(struct plan_vary, "plan_vary", vary_fields,
@@ -94,11 +98,12 @@ static const struct field question_fields[] = {
      .count_offset = offsetof(struct plan_question, device_count),
      .presence_offset = offsetof(struct plan_question, has_devices),
      .record = &what_if_device_record,
-     .about = "The only devices, counted as free; null: those that there are."},
+     .about = "The only devices to use, counted as free; null: the present devices."},
     MEMBER_RECORDS(struct plan_question, link, link_count, "links", FIELD_SKIP_EMPTY,
                    &what_if_link_record),
     MEMBER_OPTIONAL(struct plan_question, vary, has_vary, "vary", FIELD_SKIP_EMPTY, &vary_record,
-                    .about = "Values of fields.", .rule = "at most 64 combinations"),
+                    .about = "Values that fields of the job take in turn.",
+                    .rule = "at most 64 combinations"),
 };
 const struct record plan_question_record =
     RECORD_WITH(struct plan_question, "plan_question", question_fields,
@@ -116,21 +121,22 @@ static const struct record share_group =
 
 static const struct field stage_fields[] = {
     MEMBER_FORM(struct combination_stage, device.text, "device", FIELD_REQUIRED | FIELD_NULLABLE,
-                &device_id_form, .about = "null: hypothetical."),
-    MEMBER_TEXT(struct combination_stage, name, "name", FIELD_REQUIRED, .about = "Of the device."),
+                &device_id_form, .about = "The stage's device; null: a hypothetical device."),
+    MEMBER_TEXT(struct combination_stage, name, "name", FIELD_REQUIRED,
+                .about = "The device's name."),
     MEMBER_INT(struct combination_stage, first, "first", FIELD_REQUIRED, 0, UNITS_MAX,
                .about = "Units [first, end)."),
     MEMBER_INT(struct combination_stage, end, "end", FIELD_REQUIRED, 0, UNITS_MAX),
     MEMBER_INT(struct combination_stage, in_flight, "in_flight", FIELD_REQUIRED, 0,
                MICRO_BATCHES_MAX),
     MEMBER_GROUP("share", FIELD_SKIP_EMPTY, &share_group,
-                 .about = "`parameter_server`: its micro-batches; absent: none."),
+                 .about = "`parameter_server`: the device's micro-batches; absent: none."),
     MEMBER_ENUM(struct combination_stage, codec, "codec", FIELD_REQUIRED, codec_names,
-                .about = "Of the link to the next stage."),
+                .about = "Codec of the link to the next stage."),
     MEMBER_INT(struct combination_stage, memory_bytes, "memory_bytes", FIELD_REQUIRED, 0,
                INTEGER_MAX),
     MEMBER_DOUBLE(struct combination_stage, predicted_busy, "predicted_busy", FIELD_REQUIRED, 0, 0,
-                  .about = "Share of the step it computes."),
+                  .about = "Share of the step in which the stage computes."),
 };
 static const struct record stage_record =
     RECORD(struct combination_stage, "combination_stage", stage_fields);
@@ -142,15 +148,15 @@ static const struct field combination_fields[] = {
                 compression_names),
     MEMBER_ENUM(struct plan_combination, pipeline, "pipeline", FIELD_REQUIRED, job_pipeline_names),
     MEMBER_INT(struct plan_combination, devices, "devices", FIELD_REQUIRED | FIELD_NULLABLE, 1,
-               STAGES_MAX, .about = "How many; null: as many as the job allows."),
+               STAGES_MAX, .about = "The number of devices; null: as many as the job allows."),
     MEMBER_TEXT(struct plan_combination, failure, "failure", FIELD_REQUIRED | FIELD_NULLABLE,
-                .about = "Why there is no plan; null: there is one."),
+                .about = "Why there is no plan; null: there is a plan."),
     MEMBER_DOUBLE(struct plan_combination, predicted_step_seconds, "predicted_step_seconds",
                   FIELD_REQUIRED | FIELD_NULLABLE, 0, 0, .about = "null: there is no plan."),
     MEMBER_BOOL(struct plan_combination, optimal, "optimal", FIELD_REQUIRED,
                 .about = "Proven: no plan in the greedy order is faster by more than 1 %."),
     MEMBER_DOUBLE(struct plan_combination, gap, "gap", FIELD_REQUIRED, 0, 0,
-                  .about = "The predicted step time over a proven lower bound, minus 1."),
+                  .about = "The predicted step time divided by a proven lower bound, minus 1."),
     MEMBER_RECORD(struct plan_combination, bottleneck, "bottleneck", FIELD_REQUIRED,
                   &plan_bottleneck_record),
     MEMBER_RECORDS(struct plan_combination, stage, stage_count, "stages", FIELD_REQUIRED,
@@ -162,15 +168,15 @@ static const struct record combination_record =
 
 static const struct field answer_fields[] = {
     MEMBER_RECORD(struct plan_answer, preview, "plan", FIELD_REQUIRED, &job_preview_record,
-                  .about = "Of the fastest combination."),
+                  .about = "The plan of the fastest combination."),
     MEMBER_INT(struct plan_answer, resume_version, "resume_version", FIELD_REQUIRED, 0, INTEGER_MAX,
                .about = "The version that training would resume from."),
     MEMBER_INT(struct plan_answer, steps_lost, "steps_lost", FIELD_REQUIRED, 0, INTEGER_MAX,
                .about = "Steps that would be retrained."),
     MEMBER_RECORDS(struct plan_answer, combination, combination_count, "combinations",
                    FIELD_REQUIRED, &combination_record,
-                   .about = "With `vary`: all combinations, the fastest first, those without a "
-                            "plan last."),
+                   .about = "With `vary`: all combinations, the fastest first. Combinations "
+                            "without a plan come last."),
 };
 const struct record plan_answer_record = RECORD(struct plan_answer, "plan_answer", answer_fields);
 
