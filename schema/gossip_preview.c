@@ -55,9 +55,9 @@ static const struct field preview_fields[] = {
         struct gossip_preview, rounds_seconds, "rounds_seconds", FIELD_NULLABLE, 0, 0,
         .about =
             "Seconds for the same steps with `rounds`, `level` false and equal parts of the data."),
-    MEMBER_DOUBLE(struct gossip_preview, sized_rounds_seconds, "sized_rounds_seconds",
-                  FIELD_NULLABLE, 0, 0,
-                  .about = "The same, with parts of the data by the speed of the devices."),
+    MEMBER_DOUBLE(
+        struct gossip_preview, sized_rounds_seconds, "sized_rounds_seconds", FIELD_NULLABLE, 0, 0,
+        .about = "The same, with parts of the data in proportion to the speed of the devices."),
     MEMBER_DOUBLE(struct gossip_preview, pipeline_seconds, "pipeline_seconds", FIELD_NULLABLE, 0, 0,
                   .about = "Seconds for the same steps in a pipeline with the plan of `stages`; "
                            "null: there is no plan, or the data are local."),

@@ -207,7 +207,7 @@ static const struct field plan_fields[] = {
                          "was slower than the plan before it; superseded: another plan followed; "
                          "none: not known yet."),
     MEMBER_RECORDS(struct plan, stage, stage_count, "stages", 0, &stage_record,
-                   .about = "In the order of the pipeline."),
+                   .about = "The stages in the order of the pipeline."),
     MEMBER_RECORDS(struct plan, link, link_count, "links", FIELD_ADDED, &plan_link_record,
                    .about = "The link after each stage, except the last stage."),
     MEMBER_RECORD(struct plan, bottleneck, "bottleneck", FIELD_ADDED, &plan_bottleneck_record),

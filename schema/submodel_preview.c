@@ -21,7 +21,7 @@ static const struct field group_fields[] = {
     MEMBER_TEXT(struct preview_group, name, "name", FIELD_REQUIRED | FIELD_NULLABLE,
                 .about = "The device's name; null: no device."),
     MEMBER_INT(struct preview_group, memory_bytes, "memory_bytes", FIELD_REQUIRED, 0, INTEGER_MAX,
-               .about = "Bytes of memory that the group needs on its device."),
+               .about = "Total bytes of memory that the group needs on its device."),
     MEMBER_DOUBLE(struct preview_group, begins_seconds, "begins_seconds", FIELD_REQUIRED, 0, 0,
                   .about = "Seconds from the start of the phase to the start of the group. Above "
                            "0: the group waits for its device."),
