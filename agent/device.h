@@ -1,5 +1,5 @@
-/* device.h: the device as all parts of its agent know it. Filled by loop_open before the first
- * thread; constant afterwards, except `id`. */
+/* device.h: the state of the device that all parts of its agent share. Filled by loop_open before
+ * the first thread; constant afterwards, except `id`. */
 #ifndef AGENT_DEVICE_H
 #define AGENT_DEVICE_H
 
@@ -24,7 +24,7 @@ struct device_context {
     double slowdown;
     uint64_t memory_bytes; /* upper bound for training; 0: free memory */
     struct device_probe probe;
-    struct offers *offers;     /* data sets that never leave it */
+    struct offers *offers;     /* data sets that never leave the device */
     struct train_tuner *tuner; /* of one generation at a time */
     const struct trust *trust;
     struct ways *ways;       /* to other agents */

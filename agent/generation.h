@@ -17,26 +17,29 @@ struct generation_config {
     int64_t serial;                      /* of all its reports */
 };
 
-/* Start. assignment is taken, also on failure. previous (may be NULL) is cancelled, and waited for
- * by the new thread before it takes any memory; it is taken, also on failure. */
+/* Start the generation. assignment is taken, also on failure. previous (may be NULL) is taken too,
+ * also on failure: it is cancelled, and the new thread waits for its end before it allocates any
+ * memory. */
 NODISCARD int generation_start(const struct generation_config *config,
                                struct assignment **assignment, struct generation **previous,
                                struct generation **out, struct err *err);
-/* Cancel all of its work. Its thread frees the stage when it has noticed. */
+/* Cancel all work of the generation. Its thread frees the stage once it notices the
+ * cancellation. */
 void generation_cancel(struct generation *generation);
 /* Whether the thread has ended. */
 bool generation_ended(struct generation *generation);
-/* Wait for the thread's end. */
+/* Wait for the thread's end and free the generation. */
 void generation_free(struct generation **generation);
 
-/* RUN, STOP, HOLD, RELEASE, AWAY, BACK, ROUNDS, UPLOAD. */
+/* Carry out an action: RUN, STOP, HOLD, RELEASE, AWAY, BACK, ROUNDS or UPLOAD. */
 void generation_tell(struct generation *generation, const struct session_action *action);
-/* A group: follow the matches of a new assignment; the records of that report are stored. */
+/* For a group: take the matches of a new assignment; note that the coordinator has stored the
+ * records of a report. */
 void generation_mix(struct generation *generation, const struct mix_duty *duty);
 void generation_mixes_stored(struct generation *generation, const struct mix_report *report);
-/* Fail if a call to the disk does not return: the hanging thread cannot report it. */
+/* Fail the generation if a disk call does not return: the hanging thread cannot report it. */
 void generation_check_disk(struct generation *generation);
-/* A drop was carried out. */
+/* Note that a drop was carried out. */
 void generation_drop(struct generation *generation, const struct drop *drop);
 
 /* Fill in step, unit_seconds, update_seconds, busy_ms, links, bytes_moved, fetch_seconds, kernels,

@@ -14,7 +14,8 @@ struct identity {
     int lock;                            /* held until identity_done */
 };
 
-/* ERR_STATE: another agent uses the directory. ERR_FORMAT: the file is not an identity. */
+/* Open the identity, creating the key if it is missing. ERR_STATE: another agent uses the
+ * directory. ERR_FORMAT: the file is not an identity. */
 NODISCARD int identity_open(const char *state_directory, struct identity *out, struct err *err);
 void identity_done(struct identity *identity);
 

@@ -1,5 +1,5 @@
-/* join.h: `paceline-agent join`: make this machine a device of a coordinator that has tokens, and
- * write what its agent needs to start. For main. */
+/* join.h: `paceline-agent join`: registers this machine as a device of a coordinator that has
+ * tokens, and writes the files that its agent needs to start. For main. */
 #ifndef AGENT_JOIN_H
 #define AGENT_JOIN_H
 

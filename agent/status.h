@@ -1,5 +1,5 @@
-/* status.h: the numbers of GET /metrics on an agent. The control thread notes what its heartbeats
- * report, the thread of the peer server writes it as text; a lock is between them. */
+/* status.h: the numbers of GET /metrics on an agent. The control thread notes the content of its
+ * heartbeats; the peer server's thread writes it as text. A lock guards it. */
 #ifndef AGENT_STATUS_H
 #define AGENT_STATUS_H
 
@@ -15,12 +15,12 @@ struct status;
 NODISCARD int status_new(const char *name, struct status **out, struct err *err);
 void status_free(struct status **status);
 
-/* Note a heartbeat that is about to leave. Transfers and troubles are those since the one before.
- */
+/* Note a heartbeat that is about to be sent. Its transfers and troubles are those since the
+ * previous heartbeat. */
 void status_beat(struct status *status, const struct heartbeat *heartbeat);
-/* The coordinator has answered a call. */
+/* Note that the coordinator has answered a call. */
 void status_answered(struct status *status);
-/* Metrics of the job that were lost since the start. */
+/* Set the number of the job's metrics that were lost since the start. */
 void status_metrics_lost(struct status *status, uint64_t count);
 
 /* Write all metrics; arg is the struct status. Any thread. */

@@ -19,9 +19,9 @@
 
 struct call_timer {
     bool under_way;
-    int64_t due_ms;    /* NEVER: not wanted */
+    int64_t due_ms;    /* NEVER: no call is wanted */
     unsigned failures; /* in a row */
-    bool put_off;      /* the coordinator said for how long (Retry-After) */
+    bool put_off;      /* the coordinator set the wait (Retry-After) */
 };
 
 /* Shared by the calls of a session. */
@@ -31,21 +31,22 @@ struct call_pace {
     int64_t interval_ms; /* of heartbeats */
 };
 
-/* How long the coordinator may take to accept a connection. */
+/* Return the timeout for the coordinator to accept a connection. */
 int64_t call_timer_connect_ms(const struct call_pace *pace);
-/* And to answer. A dead connection is abandoned before the lease ends; a slow coordinator gets
- * twice the time at each retry. */
+/* Return the timeout for its answer. It is short enough to abandon a dead connection before the
+ * lease ends, and doubles at each retry for a slow coordinator. */
 int64_t call_timer_answer_ms(const struct call_timer *call, const struct call_pace *pace);
-/* The first wait, jittered. */
+/* Return the first wait, jittered. */
 int64_t call_timer_first_wait_ms(struct call_pace *pace);
-/* The call failed: set due_ms. retry_after_ms: the coordinator's, or 0. at_once: the first failure
- * in a row waits only if the coordinator says so. */
+/* Note that the call failed, and set due_ms. retry_after_ms: the coordinator's, or 0. at_once:
+ * after the first failure in a row, wait only if the coordinator asks for it. */
 void call_timer_fail(struct call_timer *call, struct call_pace *pace, int64_t now_ms,
                      int64_t retry_after_ms, bool at_once);
-/* The coordinator answers again: end the wait, unless the coordinator itself asked for it. */
+/* End the wait because the coordinator answers again, unless the coordinator itself asked for the
+ * wait. */
 void call_timer_end_wait(struct call_timer *call, int64_t now_ms);
 
-/* What an answer other than 2xx means for a call. */
+/* Classify an answer other than 2xx. */
 enum session_failure call_failure(int status, enum problem_code code);
 
 #endif

@@ -1,17 +1,17 @@
-/* current_run.h: what a device does for its assignment: the run of one generation, from `prepare`
- * to `finished`. It moves towards the assigned phase as far as the runtime has come; phases only go
- * forward. Pure; part of a session's state. */
+/* current_run.h: the device's run of one generation, from `prepare` to `finished`. It advances
+ * towards the assigned phase as the runtime makes progress. Phases only go forward. Pure; part of a
+ * session's state. */
 #ifndef AGENT_CORE_CURRENT_RUN_H
 #define AGENT_CORE_CURRENT_RUN_H
 
 #include "agent/core/session_actions.h"
 #include "agent/core/session_events.h"
 
-#define MIX_WAIT_MS 250 /* of news of mixes that nobody waits for */
+#define MIX_WAIT_MS 250 /* delay of news of mixes that nobody waits for */
 
 struct current_run {
     bool active;
-    int64_t serial; /* of this run, or the last one */
+    int64_t serial; /* of this run, or of the last one */
     struct job_id job;
     int64_t generation; /* the highest one of the job, also after its run */
     struct plan_id plan;
@@ -29,13 +29,13 @@ struct current_run {
     struct device_error error;
 };
 
-/* Whether the assignment has an earlier generation of the job: the coordinator was restored from a
- * backup. */
+/* Return whether the assignment has an earlier generation of the job. This happens after the
+ * coordinator was restored from a backup. */
 bool current_run_outdates(const struct current_run *run, const struct assignment_run *assigned);
-/* Whether this run is the assigned one. */
+/* Return whether this run is the assigned one. */
 bool current_run_is(const struct current_run *run, const struct assignment_run *assigned);
-/* Return after how many milliseconds at most a heartbeat follows the assignment: 0, or MIX_WAIT_MS
- * if only the orders of a group are new, as nobody waits for it to have read them. */
+/* Return the maximum delay in milliseconds of the heartbeat that follows the assignment: 0, or
+ * MIX_WAIT_MS if only a group's orders are new, because nobody waits for the group to read them. */
 int64_t current_run_beat_ms(const struct current_run *run, const struct assignment *assignment);
 /* Prepare the assigned run, under a new serial. */
 void current_run_prepare(struct current_run *run, const struct assignment_run *assigned,
@@ -43,7 +43,7 @@ void current_run_prepare(struct current_run *run, const struct assignment_run *a
 /* Move towards the assigned phase. */
 void current_run_assign(struct current_run *run, const struct assignment_run *assigned,
                         struct session_actions *actions);
-/* PREPARED, STOPPED, UPLOADED or FAILED. false: it is about an earlier run. */
+/* Take an event: PREPARED, STOPPED, UPLOADED or FAILED. false: it belongs to an earlier run. */
 bool current_run_take_event(struct current_run *run, const struct session_event *event,
                             struct session_actions *actions);
 /* End the run, if there is one. */
@@ -62,13 +62,13 @@ struct current_run_report {
 };
 void current_run_report(const struct current_run *run, int phase, struct current_run_report *out);
 
-/* When to begin no further step without the coordinator: autonomy_seconds after its last answer, at
- * least three heartbeats; NEVER. */
+/* Return when the device stops beginning steps without the coordinator: autonomy_seconds after its
+ * last answer, at least three heartbeats; or NEVER. */
 int64_t current_run_hold_deadline_ms(const struct current_run *run, int64_t contact_ms,
                                      int64_t interval_ms);
 void current_run_hold(struct current_run *run, bool held, struct session_actions *actions);
-/* The reply to a heartbeat. beat_serial: of the run that it was about, while that trained: the
- * state of its rounds is of that one. revision: of the newest assignment. */
+/* Take the reply to a heartbeat. beat_serial: the serial of the run that the heartbeat reported as
+ * training; the reply's state of the rounds is for that run. revision: of the newest assignment. */
 void current_run_take_reply(struct current_run *run, int64_t beat_serial,
                             const struct heartbeat_reply *reply, int64_t revision,
                             struct session_actions *actions);

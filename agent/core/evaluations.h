@@ -1,5 +1,5 @@
-/* evaluations.h: the micro-batches of an evaluation: those of the test
- * set, then those of the hold-out of a view. None has samples of both. Pure. */
+/* evaluations.h: the micro-batches of an evaluation: those of the test set, then those of the
+ * hold-out of a view. No micro-batch has samples of both. Pure. */
 #ifndef AGENT_CORE_EVALUATIONS_H
 #define AGENT_CORE_EVALUATIONS_H
 
@@ -9,7 +9,7 @@
 
 #include "schema/job.h"
 
-/* Micro-batches of an evaluation; 0: there are none. */
+/* Return the number of micro-batches of an evaluation; 0: no evaluation. */
 size_t evaluations_batches(const struct job_spec *spec, const struct job_data *data,
                            size_t micro_batch);
 
@@ -18,7 +18,7 @@ struct evaluations_part {
     bool held;
     size_t first, count;
 };
-/* Of micro-batch `index`, below evaluations_batches. */
+/* Return the samples of micro-batch `index`, below evaluations_batches. */
 struct evaluations_part evaluations_part(const struct job_data *data, size_t micro_batch,
                                          size_t index);
 

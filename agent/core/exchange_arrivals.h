@@ -1,7 +1,7 @@
-/* exchange_arrivals.h: which parts of a stage's receive buffers hold what they are for. A part is
- * claimed by the connection that brings its data, then here until the owner clears it. The newest
- * claim of a part wins: an earlier connection that died half way does not block its repeat. Holds
- * no data. Pure; allocates in exchange_arrivals_init only. */
+/* exchange_arrivals.h: which parts of a stage's receive buffers are filled. The connection that
+ * brings the data of a part claims it. Once filled, the part is "here" until the owner clears it.
+ * The newest claim of a part wins, so that an earlier connection that broke half way does not block
+ * its repeat. Holds no data. Pure; allocates in exchange_arrivals_init only. */
 #ifndef AGENT_CORE_EXCHANGE_ARRIVALS_H
 #define AGENT_CORE_EXCHANGE_ARRIVALS_H
 
@@ -27,15 +27,15 @@ NODISCARD int exchange_arrivals_init(struct exchange_arrivals *arrivals, size_t 
                                      struct err *err);
 void exchange_arrivals_done(struct exchange_arrivals *arrivals);
 
-/* How many of the parts are here. */
+/* Return how many of the parts are here. */
 size_t exchange_arrivals_here(const struct exchange_arrivals *arrivals,
                               struct exchange_parts parts);
-/* The number of a new claim; none of the parts is here. */
+/* Claim the parts, none of which may be here. Return the number of the claim. */
 uint64_t exchange_arrivals_claim(struct exchange_arrivals *arrivals, struct exchange_parts parts);
-/* Whether the claim still counts: no newer one has taken a part over. */
+/* Return whether the claim is still valid: no newer claim has taken over a part. */
 bool exchange_arrivals_holds(const struct exchange_arrivals *arrivals, struct exchange_parts parts,
                              uint64_t claim);
-/* All of them are here, or (here: false) free. */
+/* Mark all of the parts as here, or (here: false) as free. */
 void exchange_arrivals_fill(struct exchange_arrivals *arrivals, struct exchange_parts parts,
                             bool here);
 void exchange_arrivals_clear(struct exchange_arrivals *arrivals);

@@ -3,19 +3,20 @@
  *
  * It commits the step after its version when every worker is done with it, the evaluation of its
  * version is complete, and every other server has acknowledged the commit before. So servers differ
- * by at most one version: a worker is done only with parameters of all that keep layers, and those
- * without layers acknowledge late. At most one notice per stage is under way.
+ * by at most one version: a worker is done only once it had the parameters of all servers with
+ * layers, and a server without layers acknowledges a commit only after applying it. At most one
+ * notice per stage is under way.
  *
- * A stop fixes the newest committed step as the last one: all others hear of it by `last`, also at
- * the end of the job. A stop abandons an evaluation that is due; the generation that resumes from
- * there repeats it. By itself the lead ends the job after the evaluation of its last step. Pure;
- * allocates in exchange_lead_init only. */
+ * A stop fixes the newest committed step as the last one: `last` announces it to all others, also
+ * at the end of the job. A stop abandons an evaluation that is due; the generation that resumes
+ * from there repeats it. By itself the lead ends the job after the evaluation of its last step.
+ * Pure; allocates in exchange_lead_init only. */
 #ifndef AGENT_CORE_EXCHANGE_LEAD_H
 #define AGENT_CORE_EXCHANGE_LEAD_H
 
 #include "agent/core/exchange_server.h"
 
-/* What another stage has acknowledged. */
+/* The last notice that another stage has acknowledged. */
 struct exchange_notice {
     int64_t step;
     bool last;
@@ -26,14 +27,14 @@ struct exchange_lead {
     const struct exchange_plan *plan;
     struct exchange_course *course;
     struct exchange_arrivals result; /* by micro-batch of the evaluation */
-    size_t results;                  /* that are here */
+    size_t results;                  /* of these, received */
     int64_t evaluating;              /* the version; 0: none */
     int64_t total_steps;             /* evaluations may lower it */
     struct early_stop judged;
     struct rounds rounds;
     struct round_mark mark; /* of the newest committed step */
     bool stop_asked;
-    bool unevaluated; /* it has ended at the last step of the job, before its evaluation */
+    bool unevaluated; /* the generation ended at the last step of the job, before its evaluation */
     struct exchange_notice notice[STAGES_MAX];
 };
 
@@ -42,7 +43,7 @@ NODISCARD int exchange_lead_init(struct exchange_lead *lead, const struct exchan
                                  struct exchange_course *course, struct err *err);
 void exchange_lead_done(struct exchange_lead *lead);
 
-/* As exchange_offer and so on: RESULT. */
+/* The functions of exchange.h for RESULT. */
 enum exchange_verdict exchange_lead_offer(struct exchange_lead *lead,
                                           const struct exchange_message *message,
                                           struct exchange_claim *claim);
@@ -51,8 +52,9 @@ bool exchange_lead_holds(const struct exchange_lead *lead, const struct exchange
 void exchange_lead_fill(struct exchange_lead *lead, const struct exchange_message *message,
                         bool here);
 
-/* Decide what can be decided now: commits, the end. After each change, before the owner unlocks.
- * held: a lead without layers, which no worker asks for parameters, commits no step. */
+/* Decide commits and the end as far as possible now. Call it after each change, before the owner
+ * unlocks. held: a lead without layers commits no step; it needs this flag because no worker asks
+ * it for parameters. */
 void exchange_lead_settle(struct exchange_lead *lead, struct exchange_server *server, bool held);
 
 /* The next task; false: none. */

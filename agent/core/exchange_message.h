@@ -1,6 +1,6 @@
 /* exchange_message.h: what workers and servers send to each other (strategy parameter_server): the
- * kinds of messages, and what becomes of one that arrives. Each is unique within a generation, so
- * repeats are harmless. Values only: data is in buffers of the owner. Pure.
+ * kinds of messages, and the verdicts on a message that arrives. Each is unique within a
+ * generation, so repeats are harmless. Values only: data is in buffers of the owner. Pure.
  *
  *     PARAMETERS    worker -> server   asks for the layers [first, end) of version `step`; the
  *                                      server parks the request until it has applied that version
@@ -11,8 +11,7 @@
  *                                      version is the last one of the generation; workers without
  *                                      units hear of the last one only
  *     NORM          server -> previous the sum of squares of the servers after the receiver
- *     NORM_TOTAL    server -> next     the sum of squares of all servers
- */
+ *     NORM_TOTAL    server -> next     the sum of squares of all servers */
 #ifndef AGENT_CORE_EXCHANGE_MESSAGE_H
 #define AGENT_CORE_EXCHANGE_MESSAGE_H
 
@@ -71,7 +70,7 @@ struct exchange_claim {
 /* The answer to a parked request. */
 struct exchange_answer {
     uint64_t handle;               /* as given to exchange_pull */
-    enum exchange_verdict verdict; /* SERVE, LAST or OUTDATED (a repeat took its place) */
+    enum exchange_verdict verdict; /* SERVE, LAST or OUTDATED (a repeat replaced it) */
     struct exchange_message message;
 };
 

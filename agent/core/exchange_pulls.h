@@ -1,6 +1,6 @@
 /* exchange_pulls.h: the requests for parameters that a server has parked. Each gets exactly one
- * answer: the parameters once the server has applied their version, `last` if the generation ends
- * before, or that a repeat of the same request took its place. Pure; allocates in
+ * answer: the parameters once the server has applied their version; `last` if the generation ends
+ * before that version; OUTDATED if a repeat of the same request replaced it. Pure; allocates in
  * exchange_pulls_init only. */
 #ifndef AGENT_CORE_EXCHANGE_PULLS_H
 #define AGENT_CORE_EXCHANGE_PULLS_H
@@ -25,19 +25,19 @@ NODISCARD int exchange_pulls_init(struct exchange_pulls *pulls, const struct exc
                                   const struct exchange_course *course, struct err *err);
 void exchange_pulls_done(struct exchange_pulls *pulls);
 
-/* What the server does for pulls now. */
+/* The state of the server that matters to pulls. */
 struct exchange_pulls_state {
-    bool open;     /* it runs and is not held: steps begin */
+    bool open;     /* the server runs and is not held, so steps begin */
     bool updating; /* its parameters change */
 };
-/* As exchange_pull. */
+/* Take a request, as exchange_pull does. */
 enum exchange_verdict exchange_pulls_ask(struct exchange_pulls *pulls,
                                          const struct exchange_pulls_state *state,
                                          const struct exchange_message *message, uint64_t handle);
-/* The next answer to a parked request; it is no longer parked. */
+/* Take the next answer to a parked request, which is then no longer parked. */
 bool exchange_pulls_answer(struct exchange_pulls *pulls, const struct exchange_pulls_state *state,
                            struct exchange_answer *out);
-/* Its connection is gone: there is nobody to answer. */
+/* Forget a request whose connection is closed. */
 void exchange_pulls_forget(struct exchange_pulls *pulls, uint64_t handle);
 
 #endif

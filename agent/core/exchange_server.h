@@ -2,11 +2,12 @@
  * after its version, adds siblings of the reduction tree as soon as both are here, and updates when
  * the lead has committed the step. Pure; allocates in exchange_server_init only.
  *
- * Per step it is collecting, complete, committed, applied. There is one buffer per block. It takes
- * contributions of the step after its own version only and is free again when that step is applied:
- * so it never holds two steps. A commit finds every block here, because a worker reports `done`
- * only after its other contributions were acknowledged; a commit that does not is refused. No
- * worker waits for a server without layers: it acknowledges a commit when it has applied it.
+ * In each step the server goes through the states collecting, complete, committed, applied. There
+ * is one buffer per block. A buffer takes only contributions of the step after the server's version
+ * and is free again when that step is applied, so it never holds two steps. At a commit every block
+ * is here, because a worker reports `done` only after its other contributions were acknowledged. A
+ * commit while a block is missing is refused. No worker waits for a server without layers, so that
+ * server acknowledges a commit only when it has applied it.
  *
  * If the job clips, the sum of squares starts at the last server after its commit, each server adds
  * its own, and the total of the lead travels back (as in pipeline.h). No server updates without
@@ -17,8 +18,8 @@
 #include "agent/core/exchange_arrivals.h"
 #include "agent/core/exchange_plan.h"
 
-/* A number for another server. The task of the next step that makes one waits while the buffer is
- * in use. */
+/* A number for another server. The task that computes this number in the next step waits while the
+ * buffer is in use. */
 enum exchange_number_state { NUMBER_NONE, NUMBER_READY, NUMBER_SENDING };
 struct exchange_number {
     enum exchange_number_state state;
@@ -44,14 +45,15 @@ NODISCARD int exchange_server_init(struct exchange_server *server, const struct 
                                    struct exchange_course *course, struct err *err);
 void exchange_server_done(struct exchange_server *server);
 
-/* As exchange_offer and so on: CONTRIBUTION, NORM, NORM_TOTAL. */
+/* The functions of exchange.h for CONTRIBUTION, NORM and NORM_TOTAL. */
 enum exchange_verdict exchange_server_offer(struct exchange_server *server,
                                             const struct exchange_message *message,
                                             struct exchange_claim *claim);
 bool exchange_server_holds(const struct exchange_server *server,
                            const struct exchange_message *message,
                            const struct exchange_claim *claim);
-/* The claim holds, and the data has arrived, or will not. As exchange_received. */
+/* The claim is valid: the data has arrived (receive, as exchange_received), or will not arrive
+ * (abandon). */
 enum exchange_verdict exchange_server_receive(struct exchange_server *server,
                                               const struct exchange_message *message);
 void exchange_server_abandon(struct exchange_server *server,
@@ -59,20 +61,20 @@ void exchange_server_abandon(struct exchange_server *server,
 /* As exchange_commit. */
 enum exchange_verdict exchange_server_commit(struct exchange_server *server,
                                              const struct exchange_message *message);
-/* Every block is here, so the step after the version may be committed. */
+/* Return whether every block is here, so that the step after the version may be committed. */
 bool exchange_server_is_complete(const struct exchange_server *server);
-/* Lead: the worker has sent everything of the step after the version. */
+/* Lead: return whether the worker has sent everything of the step after the version. */
 bool exchange_server_is_done(const struct exchange_server *server, size_t stage);
-/* The lead commits a step itself. */
+/* Apply a commit that the lead on this device has decided. */
 void exchange_server_take_commit(struct exchange_server *server, const struct round_mark *mark);
 
-/* The next task; false: none, for the reason in *why. */
+/* Return the next task; false: none, for the reason in *why. */
 bool exchange_server_next(const struct exchange_server *server, struct exchange_task *task,
                           enum exchange_wait *why);
 void exchange_server_begin(struct exchange_server *server, const struct exchange_task *task);
 void exchange_server_end(struct exchange_server *server, const struct exchange_task *task);
 
-/* The next number for another server; false: none. */
+/* Take the next number for another server; false: none. */
 bool exchange_server_message(struct exchange_server *server, struct exchange_message *out);
 void exchange_server_sent(struct exchange_server *server, const struct exchange_message *message);
 

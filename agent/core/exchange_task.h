@@ -1,5 +1,5 @@
-/* exchange_task.h: the types of exchange.h: how a stage is set up, what its compute thread does
- * next, and how far its generation is. For the modules that exchange.h uses. Pure. */
+/* exchange_task.h: the types of exchange.h: the configuration of a stage, the tasks of its compute
+ * thread, and the progress of its generation. For the modules that exchange.h uses. Pure. */
 #ifndef AGENT_CORE_EXCHANGE_TASK_H
 #define AGENT_CORE_EXCHANGE_TASK_H
 
@@ -16,14 +16,14 @@
 #define EXCHANGE_RESULTS 8    /* buffers of a worker for results of evaluations */
 #define EXCHANGE_LAYERS_MAX 4096
 
-/* Micro-batches of a step, whose gradients a stage sends as one sum. */
+/* Micro-batches of a step. A worker sends the sum of their gradients. */
 struct exchange_block {
     size_t stage;
     struct reduce_range range;
 };
 
 struct exchange_config {
-    size_t index, count;                    /* this stage of how many, at most STAGES_MAX */
+    size_t index, count;                    /* this stage; all stages, at most STAGES_MAX */
     size_t servers;                         /* the first ones; stage 0 is the lead */
     size_t layer_end[EXCHANGE_SERVERS_MAX]; /* one past the last layer of each; a server may keep
                                                none */
@@ -59,7 +59,7 @@ struct exchange_segments {
                       are used as they come */
 };
 
-/* How far the generation is, as this stage knows. */
+/* The progress of the generation, as known to this stage. */
 struct exchange_course {
     int64_t version;      /* server: applied here; others: applied by some server */
     int64_t committed;    /* server: at most one step ahead of it */
@@ -86,7 +86,7 @@ enum exchange_work {
     EXCHANGE_STOP,     /* the state is version `step`, for good; discard the step in progress */
 };
 
-/* Why there is no task. */
+/* Why the stage has no task. */
 enum exchange_wait {
     EXCHANGE_WAITS_FOR_ORDERS,     /* it does not run, is held or has stopped */
     EXCHANGE_WAITS_FOR_PARAMETERS, /* worker */
@@ -95,7 +95,7 @@ enum exchange_wait {
     EXCHANGE_WAITS_FOR_NORM,
 };
 
-/* What to do, with the buffers that the task uses; the others are 0. */
+/* A task with the buffers that it uses; other fields are 0. */
 struct exchange_task {
     enum exchange_work work;
     int64_t step;                  /* EVALUATE, JUDGE and STOP: the version */

@@ -1,17 +1,18 @@
-/* exchange_worker.h: the worker's part of exchange.h. In each step it is pulling, computing,
- * pushing, done. It pulls the parameters in forward order; the first micro-batch's layers run as
- * they arrive, the others follow. The sum of a block is final layer by layer in the backward pass
- * of the block's last micro-batch; the worker pushes it in backward order, blocks one after the
- * other.
+/* exchange_worker.h: the worker's part of exchange.h. In each step the worker goes through the
+ * states pulling, computing, pushing, done. It pulls the parameters in forward order; the first
+ * micro-batch's layers run as they arrive, the others follow. The sum of a block is final layer by
+ * layer in the backward pass of the block's last micro-batch; the worker pushes it in backward
+ * order, blocks one after the other.
  *
  * The last request of a step goes to the lead, after everything else of the step was acknowledged:
  * the lowest layers of the last block, or an empty contribution if the lead keeps no layers. So
  * `done` means that every server has everything from this worker.
  *
  * The next step begins with its requests for parameters, while the last pushes are under way;
- * servers park them. Its sums take the place of the previous ones, so its first forward pass waits
- * for the acknowledgements. After a step with an evaluation, the worker evaluates its micro-batches
- * of the test set with the parameters of that version, then goes on to train with them.
+ * servers park them. Its sums overwrite those of the previous step, so its first forward pass waits
+ * until all pushes are acknowledged. After a step with an evaluation, the worker evaluates its
+ * micro-batches of the test set with the parameters of that version, then goes on to train with
+ * them.
  *
  * Pure; allocates in exchange_worker_init only. */
 #ifndef AGENT_CORE_EXCHANGE_WORKER_H
@@ -39,7 +40,7 @@ struct exchange_result {
 struct exchange_worker {
     const struct exchange_plan *plan;
     const struct exchange_course *course;
-    int64_t step;                  /* which it pulls for or computes */
+    int64_t step;                  /* the step that it pulls for or computes */
     bool begun;                    /* its segments are chosen */
     struct exchange_segments list; /* of the step; arrays of the worker */
     size_t *pull_end, *push_end;   /* these arrays: [layers], [blocks of the share][layers] */
@@ -61,7 +62,7 @@ NODISCARD int exchange_worker_init(struct exchange_worker *worker, const struct 
                                    const struct exchange_course *course, struct err *err);
 void exchange_worker_done(struct exchange_worker *worker);
 
-/* The next task; false: none, for the reason in *why. held: no step begins. */
+/* Return the next task; false: none, for the reason in *why. held: no step begins. */
 bool exchange_worker_next(const struct exchange_worker *worker, bool held,
                           struct exchange_task *task, enum exchange_wait *why);
 /* As exchange_begin. */
@@ -70,15 +71,15 @@ NODISCARD int exchange_worker_begin(struct exchange_worker *worker,
 void exchange_worker_summed(struct exchange_worker *worker, size_t layer);
 void exchange_worker_end(struct exchange_worker *worker, const struct exchange_task *task);
 
-/* The next request; false: none. */
+/* Take the next request; false: none. */
 bool exchange_worker_message(struct exchange_worker *worker, struct exchange_message *out);
 /* As exchange_sendable. */
 size_t exchange_worker_sendable(const struct exchange_worker *worker,
                                 const struct exchange_message *message);
 bool exchange_worker_withholds(const struct exchange_worker *worker,
                                const struct exchange_message *message);
-/* The newest step of which the worker may have sent `done`: the present one, too, from when its
- * last sum is final, which is before the task is done. */
+/* Return the newest step for which the worker may have sent `done`. This can be the current step as
+ * soon as its last sum is final, which is before the task is done. */
 int64_t exchange_worker_done_step(const struct exchange_worker *worker);
 /* As exchange_pulled and exchange_sent. */
 void exchange_worker_pulled(struct exchange_worker *worker, const struct exchange_message *message,

@@ -1,8 +1,8 @@
-/* metric_queue.h: metrics on their way to the coordinator, each with its job and generation. They
- * are kept, whatever the device does meanwhile, until their heartbeat was answered and the
- * coordinator has had time to make them durable: a coordinator that is killed may forget metrics
- * that it acknowledged. If there are too many, or of too many generations, the oldest are dropped.
- * Part of a session's state. Pure. */
+/* metric_queue.h: metrics on their way to the coordinator, each with its job and generation. The
+ * queue keeps a metric until its heartbeat was answered and the coordinator has had time to make it
+ * durable, because a coordinator that is killed may forget metrics that it acknowledged. If there
+ * are too many metrics, or too many generations, the oldest are dropped. Part of a session's state.
+ * Pure. */
 #ifndef AGENT_CORE_METRIC_QUEUE_H
 #define AGENT_CORE_METRIC_QUEUE_H
 
@@ -18,7 +18,7 @@
 #define METRIC_SETTLE_MS                                                                           \
     3000 /* until acknowledged metrics are durable: a coordinator writes them every second */
 #define METRIC_ANSWER_MS                                                                           \
-    1000 /* at most, that one answer counts of them: the clock of a device may jump ahead */
+    1000 /* maximum of it that one answer counts: the clock of a device may jump ahead */
 
 /* Metrics of one generation, in order. */
 struct metric_lot {
@@ -27,7 +27,7 @@ struct metric_lot {
     size_t count;
 };
 
-/* What a run is about: its metrics may come when the next one is being prepared. */
+/* Job and generation of a run. Its metrics may arrive while the next run is being prepared. */
 #define RUN_NAMES_MAX 8
 struct run_name {
     int64_t serial;
@@ -40,31 +40,33 @@ struct metric_queue {
     struct metric
         item[METRIC_QUEUE_MAX]; /* a ring; of an empty one only the beginning is touched */
     size_t first, count;
-    size_t settling, answered; /* the oldest ones: those that settle now, and all */
-    int64_t settled_ms;        /* for so long the former have settled, */
+    size_t settling, answered; /* of the oldest: those settling now; all acknowledged */
+    int64_t settled_ms;        /* how long the former have been settling, */
     int64_t answered_ms;       /* until the last answer */
-    size_t sent;               /* those after them, in the heartbeat under way: all of one lot */
+    size_t sent;               /* those after them, in the heartbeat under way; one lot */
     struct metric_lot lot[METRIC_LOTS_MAX]; /* the oldest first */
     size_t lot_count;
-    uint64_t lost; /* for want of room, ever */
+    uint64_t lost; /* for lack of room, since the start */
 };
 
 /* Name a run before its first metric. */
 void metric_queue_name(struct metric_queue *queue, const struct run_name *name);
-/* Add a metric of the run with that serial; one of a run too old to be known is lost. */
+/* Add a metric of the run with that serial. It is lost if the run is too old to be known. */
 void metric_queue_add(struct metric_queue *queue, int64_t serial, const struct metric *metric);
-/* Send the oldest: METRICS_MAX at most, of one generation. */
+/* Choose the metrics for the next heartbeat: the oldest, at most METRICS_MAX, all of one
+ * generation. */
 void metric_queue_send(struct metric_queue *queue);
-/* Whether one heartbeat takes all. */
+/* Return whether one heartbeat can carry all metrics. */
 bool metric_queue_fits(const struct metric_queue *queue);
 /* Copy the metrics under way, with their job and generation, into the heartbeat. */
 void metric_queue_copy(const struct metric_queue *queue, struct heartbeat *out);
-/* The metrics under way have arrived; or (return) have not and will be sent again. */
+/* Note that the metrics under way have arrived (acknowledge), or that they must be sent again
+ * (return). */
 void metric_queue_acknowledge(struct metric_queue *queue, int64_t now_ms);
 void metric_queue_return(struct metric_queue *queue);
-/* The coordinator may have restarted: send again all metrics that may not have been durable. */
+/* Send all metrics again that may not be durable, because the coordinator may have restarted. */
 void metric_queue_resend(struct metric_queue *queue);
-/* How many have not been acknowledged. */
+/* Return how many metrics are not acknowledged. */
 size_t metric_queue_waiting(const struct metric_queue *queue);
 
 #endif

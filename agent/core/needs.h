@@ -1,7 +1,7 @@
-/* needs.h: what a stage needs before it is ready: the data sets that it reads, its neighbours, and
- * the state of each of its units, from the source that the assignment names. Also the word with
- * which the device reports that it cannot have it, which decides who is charged with the failure.
- * Pure. */
+/* needs.h: the requirements of a stage before it is ready: the data sets that it reads, its
+ * neighbours, and the state of each of its units, from the source that the assignment names. Also
+ * the code with which the device reports a missing requirement; this code decides who is charged
+ * with the failure. Pure. */
 #ifndef AGENT_CORE_NEEDS_H
 #define AGENT_CORE_NEEDS_H
 
@@ -10,8 +10,8 @@
 #include "base/err.h"
 #include "schema/assignment.h"
 
-/* The first stage reads inputs, the last one labels. Labels tell the samples of a view: both stages
- * read them then. */
+/* The first stage reads inputs, the last one labels. With a view both stages read the labels,
+ * because labels determine the samples of the view. */
 struct needs_data {
     bool inputs, labels;
     bool train, test; /* the sets; they may have the same content */
@@ -21,17 +21,18 @@ struct needs_data needs_data(const struct assignment_run *run);
 #define NEEDS_NEIGHBOURS_MAX 2
 size_t needs_neighbours(const struct assignment_run *run,
                         const struct peer *out[NEEDS_NEIGHBOURS_MAX]);
-/* Whether the stage copies its state while it trains, not only at a stop. */
+/* Return whether the stage copies its state while it trains, not only at a stop. */
 bool needs_rounds(const struct assignment_run *run);
 
-/* ERR_FORMAT: not each unit has its source, in order. */
+/* Check that each unit has its source, in order; else ERR_FORMAT. */
 NODISCARD int needs_check_sources(const struct assignment_run *run, struct err *err);
-/* ERR_UNSUPPORTED: the training data never leave this device, but other devices would get
- * activations of them: the device has not the whole model. Whatever a coordinator asks for. */
+/* Check, without trusting the coordinator, that no other device gets activations of training data
+ * that must not leave this device. ERR_UNSUPPORTED: the data is local, but the device does not have
+ * the whole model. */
 NODISCARD int needs_check_local(const struct assignment_run *run, struct err *err);
-/* ERR_FORMAT: bytes of that hash are not what the source names. */
+/* Check that the hash is the one that the source names; else ERR_FORMAT. */
 NODISCARD int needs_check_hash(const struct source *source, const char *sha256, struct err *err);
-/* The code of a device_error for a unit that cannot be loaded from there. */
+/* Return the code of the device_error for a unit that cannot be loaded from that kind of source. */
 const char *needs_error_code(int from);
 
 #endif

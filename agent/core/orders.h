@@ -1,4 +1,4 @@
-/* orders.h: what the session has asked of a generation, also before its stage is built. Pure. */
+/* orders.h: the session's orders to a generation, kept also before its stage is built. Pure. */
 #ifndef AGENT_CORE_ORDERS_H
 #define AGENT_CORE_ORDERS_H
 

@@ -1,5 +1,5 @@
-/* pipeline_task.h: the types of pipeline.h: how a stage is set up and what its compute thread does
- * next. For the modules that pipeline.h uses. */
+/* pipeline_task.h: the types of pipeline.h: the configuration of a stage and the tasks of its
+ * compute thread. For the modules that pipeline.h uses. */
 #ifndef AGENT_CORE_PIPELINE_TASK_H
 #define AGENT_CORE_PIPELINE_TASK_H
 
@@ -11,9 +11,9 @@
 #include "schema/early_stop.h"
 
 struct pipeline_config {
-    size_t index, count;       /* this stage of how many */
+    size_t index, count;       /* this stage; all stages */
     bool async;                /* steps overlap (schedule.h); micro_batches is 1 */
-    bool strict;               /* the order of work (schedule.h); async: always */
+    bool strict;               /* strict order of work (schedule.h); always if async */
     size_t micro_batches;      /* of a step */
     size_t in_flight;          /* of this stage: gradient slots, activation buffers */
     size_t previous_in_flight; /* of the previous stage (stage 0: 0): activation slots, gradient
@@ -38,20 +38,20 @@ enum pipeline_work {
     PIPELINE_TOTAL, /* pass on the total of LANE_TOTAL */
     PIPELINE_UPDATE,
     PIPELINE_EVALUATE,
-    PIPELINE_JUDGE, /* the metric of the evaluation, computed or of LANE_JUDGED: pass it back */
+    PIPELINE_JUDGE, /* judge the metric, computed or from LANE_JUDGED, and pass it back */
     PIPELINE_LAST,  /* async: tell the next stage that `step` is the last one before a stop */
     PIPELINE_STOP,  /* the state is version `step`, for good */
 };
 
-/* Why there is no task. */
+/* Why the stage has no task. */
 enum pipeline_wait {
-    PIPELINE_WAITS_FOR_ORDERS,   /* it does not run, is held or has stopped */
+    PIPELINE_WAITS_FOR_ORDERS,   /* the stage does not run, is held or has stopped */
     PIPELINE_WAITS_FOR_INPUT,    /* an activation, or the total of the squares */
     PIPELINE_WAITS_FOR_GRADIENT, /* or the sum of the squares, or the metric, of the next stage */
     PIPELINE_WAITS_FOR_ROOM,     /* the next output's buffer is still being sent */
 };
 
-/* What to do, with the slots and buffers that the task uses; the others are 0. */
+/* A task with the slots and buffers that it uses; other fields are 0. */
 struct pipeline_task {
     enum pipeline_work work;
     int64_t step; /* EVALUATE, JUDGE and STOP: the version */

@@ -1,4 +1,5 @@
-/* pipeline_timing.h: what the tasks and waits of a pipeline's stage count as in timing.h. Pure. */
+/* pipeline_timing.h: maps the tasks and waits of a pipeline's stage to the kinds of timing.h.
+ * Pure. */
 #ifndef AGENT_CORE_PIPELINE_TIMING_H
 #define AGENT_CORE_PIPELINE_TIMING_H
 

@@ -1,14 +1,14 @@
-/* repeat.h: calls of a generation that are repeated until they are answered for good: what an
- * answer means, whether and when the next try follows, and what a try shows of the peer. The caller
- * makes the calls and waits; this module decides. Pure.
+/* repeat.h: calls of a generation that are retried until they get a final answer. It decides what
+ * an answer means, whether and when the next try follows, and what a try shows about the peer. The
+ * caller makes the calls and waits; this module decides. Pure.
  *
- * The first broken connection in a row is retried at once and not reported where connections are
- * kept: one that was idle for too long breaks as well. Whether an unreachable neighbour is lost is
- * the coordinator's decision, so senders never give up by themselves; a source of units
- * counts as gone when it has failed for peer_ms and is unreachable, since others may have the unit.
- * The coordinator is waited for: a device that prepares while it is away has done nothing wrong.
- * The job's autonomy and the deadline of the preparation end that.
- */
+ * Where connections are kept, the first broken connection in a row is retried at once and not
+ * reported, because a connection that was idle for too long breaks too. Whether an unreachable
+ * neighbour is lost is the coordinator's decision, so senders never give up by themselves; a source
+ * of units counts as gone when it has failed for peer_ms and is unreachable, since others may have
+ * the unit. Calls to the coordinator are retried without a limit of their own, because a device
+ * that prepares while the coordinator is away has done nothing wrong. The job's autonomy and the
+ * deadline of the preparation end this wait. */
 #ifndef AGENT_CORE_REPEAT_H
 #define AGENT_CORE_REPEAT_H
 
@@ -30,7 +30,7 @@ enum repeat_kind {
 };
 #define REPEAT_KINDS 8
 
-/* A sender that has had nothing to send for so long asks whether its neighbour is there. */
+/* A sender that was idle for this long pings its neighbour. */
 #define REPEAT_IDLE_MS 250
 
 /* One call; with REPEAT_REPLICA all calls to the neighbour. */
@@ -44,14 +44,15 @@ struct repeat {
 };
 
 void repeat_begin(struct repeat *repeat, enum repeat_kind kind, int64_t peer_ms);
-/* No bytes for so long end a try with ERR_TIMEOUT. */
+/* Return the time without bytes after which a try ends with ERR_TIMEOUT. */
 int64_t repeat_stall_ms(const struct repeat *repeat);
 #define REPEAT_PARK_MS_MAX 2000
-/* How long a tensor may wait at its receiver until its slot is free: its sender calls again before
- * that looks like a stall. */
+/* Return how long a tensor may wait at its receiver for a free slot. It is short enough that the
+ * sender calls again before it sees a stall. */
 int64_t repeat_park_ms(int64_t peer_ms);
-/* What a status means: 0; ERR_STATE: try again; ERR_STALE: the peer is in a newer generation, or
- * does not know the ticket; ERR_NOT_FOUND; ERR_PROTOCOL: anything else. Not for REPLICA. */
+/* Return the code of a status: 0; ERR_STATE: try again; ERR_STALE: the peer is in a newer
+ * generation, or does not know the ticket; ERR_NOT_FOUND; ERR_PROTOCOL: anything else. Not for
+ * REPLICA. */
 int repeat_code(enum repeat_kind kind, int status);
 
 struct repeat_try {
@@ -61,7 +62,7 @@ struct repeat_try {
     int64_t began_ms, now_ms;
 };
 
-/* What a try shows of the peer. A fault of this device (memory, disk) shows nothing. */
+/* What a try shows about the peer. A fault of this device (memory, disk) shows nothing. */
 enum repeat_news { REPEAT_NOTHING, REPEAT_ANSWERED, REPEAT_IN_TROUBLE };
 
 struct repeat_next {
@@ -70,7 +71,7 @@ struct repeat_next {
     enum repeat_news news;
 };
 
-/* A try has ended. */
+/* Note that a try has ended, and decide what follows. */
 void repeat_tried(struct repeat *repeat, const struct repeat_try *tried, struct repeat_next *next);
 
 #endif

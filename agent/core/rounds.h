@@ -1,11 +1,12 @@
 /* rounds.h: the lead (of a pipeline: stage 0) decides which step opens a round of replication.
  *
  * A round copies one version of every stage to the neighbour or to the center. At most one round of
- * each kind is open, so that copies of an old version never compete with a new one, and none is
- * opened while the coordinator is away: only it commits versions. One exception: the round of a
- * checkpoint takes the place of an open one to the center that is none. The strategy carries the
- * mark of the round to every stage that keeps units; each takes its snapshot at its own update of
- * that step. A round ends when the coordinator says so, or with the generation. Pure. */
+ * each kind is open, so that copies of an old version never compete with those of a new one. No
+ * round is opened while the coordinator is away, because only the coordinator commits versions. One
+ * exception: the round of a checkpoint replaces an open round to the center that is not one of a
+ * checkpoint. The strategy carries the mark of the round to every stage that keeps units; each
+ * takes its snapshot at its own update of that step. A round ends when the coordinator says so, or
+ * with the generation. Pure. */
 #ifndef AGENT_CORE_ROUNDS_H
 #define AGENT_CORE_ROUNDS_H
 
@@ -23,9 +24,9 @@ enum replica_kind { REPLICA_NEIGHBOR, REPLICA_CENTER };
 #define ROUND_KEEP_MAX 3
 struct round_mark {
     unsigned kinds; /* REPLICA_MARK of each round that the step's snapshot is for; 0: no mark */
-    /* With a mark: older versions of this generation that are still needed, the newest committed
-     * one and those of open rounds; 0: none. The rounds of all other versions were abandoned: a
-     * device that is short of memory may drop them. */
+    /* With a mark: older versions of this generation that are still needed, namely the newest
+     * committed one and those of open rounds; 0: none. The rounds of all other versions were
+     * abandoned. A device that is short of memory may drop those versions. */
     int64_t keep[ROUND_KEEP_MAX];
 };
 
@@ -33,22 +34,23 @@ struct rounds {
     int64_t every[REPLICA_KINDS]; /* steps between two rounds; 0: never */
     int64_t checkpoint_every; /* steps between two checkpoints: rounds to the center; 0: never */
     int64_t resume_version, total_steps;
-    bool away; /* the coordinator is */
+    bool away; /* the coordinator is away */
     bool paused[REPLICA_KINDS];
     int64_t open[REPLICA_KINDS]; /* the version of the open round; 0: none */
     int64_t committed;           /* the newest of this generation; 0: none */
 };
 
-/* ERR_INVALID names the number of a generation that cannot be: versions, steps between two
+/* Check the numbers of a generation. ERR_INVALID names the invalid one: versions, steps between two
  * evaluations, or steps between two rounds, by enum replica_kind. */
 NODISCARD int rounds_check(int64_t resume_version, int64_t total_steps, int64_t evaluate_every,
                            const int64_t every[REPLICA_KINDS], struct err *err);
-/* The step begins: open the rounds that are due and mark it. *mark: 0 kinds when none is. */
+/* Open the rounds that are due as the step begins. *mark: the mark of the step; its kinds are 0
+ * when no round is due. */
 void rounds_open(struct rounds *rounds, int64_t step, struct round_mark *mark);
-/* The coordinator's answer about the reported rounds, by enum replica_kind: those that were
- * committed or abandoned end, if they are open; paused kinds open none. */
+/* Take the coordinator's answer about the reported rounds, by enum replica_kind. Open rounds that
+ * were committed or abandoned end. Paused kinds open no rounds. */
 void rounds_take(struct rounds *rounds, const struct round round[REPLICA_KINDS]);
-/* Report the open ones. */
+/* Report the open rounds. */
 void rounds_report(const struct rounds *rounds, struct heartbeat *out);
 
 #endif

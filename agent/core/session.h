@@ -1,5 +1,5 @@
 /* session.h: the control side of an agent, one pure, deterministic state machine. It decides when
- * to enrol, to report and to ask for the assignment, and what the runtime does to reach the
+ * to enrol, when to report, when to ask for the assignment, and what the runtime does to reach the
  * assigned state. Same events, same actions. No clock, files, sockets, JSON, threads; no allocation
  * after session_new. Used by agent/control; one thread.
  *
@@ -50,10 +50,10 @@ NODISCARD int session_new(const struct session_config *config, struct session **
                           struct err *err);
 void session_free(struct session **session);
 
-/* One event in, actions out (appended; the caller clears). */
+/* Take one event and append actions; the caller clears the list. */
 void session_step(struct session *session, const struct session_event *event,
                   struct session_actions *actions);
-/* When the session wants a SESSION_TICK; INT64_MAX for never. */
+/* Return when the session wants a SESSION_TICK; INT64_MAX for never. */
 int64_t session_deadline_ms(const struct session *session);
 
 /* The session's part of a heartbeat, right after SESSION_DO_BEAT: identity, generation, phase,
@@ -61,12 +61,12 @@ int64_t session_deadline_ms(const struct session *session);
  * open rounds, unreachable peers, holdings. */
 void session_heartbeat(const struct session *session, struct heartbeat *out);
 
-/* How far the device is since SESSION_LEAVE. */
+/* Return the progress of leaving since SESSION_LEAVE. */
 enum leave_state session_leave(const struct session *session, int64_t now_ms);
 
-/* The phase it reports: enum phase. */
+/* Return the phase that the heartbeat reports: enum phase. */
 int session_phase(const struct session *session);
-/* Metrics dropped from a full queue: the coordinator was away for too long. */
+/* Return how many metrics a full queue dropped, because the coordinator was away for too long. */
 uint64_t session_metrics_lost(const struct session *session);
 
 #endif

@@ -1,4 +1,5 @@
-/* session_actions.h: what a session asks of its owner. One list per event, in order. Pure. */
+/* session_actions.h: the actions that a session requests from its owner. One list per event, in
+ * order. Pure. */
 #ifndef AGENT_CORE_SESSION_ACTIONS_H
 #define AGENT_CORE_SESSION_ACTIONS_H
 
@@ -24,7 +25,7 @@ enum session_action_type {
     SESSION_DO_HOLD, /* begin no further step */
     SESSION_DO_RELEASE,
     SESSION_DO_AWAY,         /* open no round of replication */
-    SESSION_DO_BACK,         /* the coordinator is heard again */
+    SESSION_DO_BACK,         /* the coordinator answers again */
     SESSION_DO_ROUNDS,       /* `round`: the state of the rounds that stage 0 opened */
     SESSION_DO_UPLOAD,       /* `version` of the stage's units to the center */
     SESSION_DO_MIX,          /* a group: take the matches of this event's assignment */
@@ -50,7 +51,7 @@ struct session_actions {
     size_t count;
 };
 
-/* One more action with its type, otherwise zeroed. */
+/* Append an action with its type, otherwise zeroed. */
 struct session_action *session_actions_add(struct session_actions *actions,
                                            enum session_action_type type);
 

@@ -13,7 +13,7 @@
 enum session_event_type {
     SESSION_START, /* always the first */
     SESSION_TICK,  /* session_deadline_ms has come */
-    SESSION_LEAVE, /* the device is to leave: from now on each heartbeat says so */
+    SESSION_LEAVE, /* the device was asked to leave; from now on each heartbeat says so */
     SESSION_ENROLLED,
     SESSION_ENROLL_FAILED,
     SESSION_BEATEN, /* the answer to a heartbeat */
@@ -30,12 +30,12 @@ enum session_event_type {
     SESSION_ROUND_OPENED,    /* stage 0, from the runtime: report it at once */
     SESSION_TROUBLE_CHANGED, /* a peer became unreachable or reachable: report it at once */
     SESSION_MIX_CHANGED,     /* a group has news of its matches: report them soon */
-    SESSION_MIX_AWAITED,     /* and others wait for them: report them at once */
+    SESSION_MIX_AWAITED,     /* the same, and others wait for the news: report it at once */
     SESSION_DATA_CHANGED,    /* the device offers other data: enrol with them at once */
 };
 
 enum session_failure {
-    FAILURE_NETWORK,    /* no answer, or one that says to try again */
+    FAILURE_NETWORK,    /* no answer, or an answer that asks for a retry */
     FAILURE_UNKNOWN,    /* the coordinator does not know this device or boot */
     FAILURE_STALE_BOOT, /* another boot of this device has enrolled */
     FAILURE_REFUSED,    /* repeating cannot help; `text` says why */
@@ -45,7 +45,8 @@ struct session_event {
     enum session_event_type type;
     int64_t now_ms;
     int64_t serial; /* runtime's events: of the SESSION_DO_PREPARE they are about */
-    bool partial;   /* HOLDINGS_CHANGED: more of it is likely to come; the list may wait a little */
+    bool partial;   /* HOLDINGS_CHANGED: more changes are likely to come; the report may wait a
+                     * little */
     union {
         struct enroll_reply enrolled;
         struct {

@@ -25,25 +25,25 @@ void slots_done(struct slots *slots);
 struct slot_claim {
     size_t slot; /* of its lane */
     uint64_t number;
-    struct round_mark mark; /* an activation's; empty at first: set it before it is received */
+    struct round_mark mark; /* of an activation; empty at first: set it before slots_fill */
 };
 
 enum slot_answer {
     SLOT_CLAIMED,
-    SLOT_OCCUPIED, /* by another tensor */
+    SLOT_OCCUPIED, /* another tensor has the slot */
     SLOT_HAS_IT,   /* the tensor is here */
 };
 enum slot_answer slots_claim(struct slots *slots, const struct transfer *transfer,
                              struct slot_claim *claim);
-/* Whether the claim still counts: no newer connection has taken the slot over. */
+/* Return whether the claim is still valid: no newer connection has taken over the slot. */
 bool slots_holds(const struct slots *slots, const struct transfer *transfer,
                  const struct slot_claim *claim);
-/* The claimed slot is filled, or (used: false) free again. */
+/* Mark the claimed slot as filled, or (used: false) as free. */
 void slots_fill(struct slots *slots, const struct transfer *transfer,
                 const struct slot_claim *claim, bool used);
-/* Whether the tensor is here. */
+/* Return whether the tensor has arrived. */
 bool slots_have(const struct slots *slots, const struct transfer *transfer);
-/* The mark that came with the activation in that slot. */
+/* Return the mark that came with the activation in that slot. */
 struct round_mark slots_mark(const struct slots *slots, size_t slot);
 void slots_release(struct slots *slots, enum transfer_lane lane, size_t slot);
 /* Release every filled slot of a lane. */

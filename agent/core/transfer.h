@@ -1,6 +1,6 @@
-/* transfer.h: the kinds of tensors between two stages, stated in one table. Sender, receiver, path,
- * pipeline and simulator read it; none of them knows a kind by itself, except the rule that judges
- * it (pipeline.c) and the task that makes it (pipeline_output). Pure. */
+/* transfer.h: the kinds of tensors between two stages, in one table that sender, receiver, path,
+ * pipeline and simulator read. Only the rule that judges a tensor (pipeline.c) and the task that
+ * produces it (pipeline_output) depend on its kind otherwise. Pure. */
 #ifndef AGENT_CORE_TRANSFER_H
 #define AGENT_CORE_TRANSFER_H
 
@@ -22,7 +22,7 @@ enum transfer_kind {
 enum transfer_lane { LANE_ACTIVATION, LANE_GRADIENT, LANE_NORM, LANE_TOTAL, LANE_JUDGED };
 #define TRANSFER_LANES 5
 
-/* How many of a kind a step has. */
+/* How many tensors of a kind a step has. */
 enum transfer_key { KEY_MICRO_BATCH, KEY_STEP /* one; its micro_batch is 0 */ };
 
 enum transfer_form {
@@ -54,24 +54,25 @@ static inline const struct transfer_info *transfer_info(const struct transfer *t
     return &transfer_table[transfer->kind];
 }
 
-/* What becomes of a tensor that is offered to its receiver. */
+/* The receiver's decision on an offered tensor. */
 enum transfer_verdict {
     TRANSFER_TAKE,      /* claimed: write into the slot, then report it received */
     TRANSFER_MARK,      /* the stop mark: there is no data */
-    TRANSFER_DUPLICATE, /* it is here or was used: accept and discard the body */
+    TRANSFER_DUPLICATE, /* it has arrived or was used: accept and discard the body */
     TRANSFER_FULL,      /* its slot is still in use: wait */
     TRANSFER_REFUSE,    /* not a tensor of this generation and device */
 };
 
 bool transfer_equal(const struct transfer *a, const struct transfer *b);
-/* Count the tensors of a kind that may be on their way together: slots and buffers are assigned by
- * it, modulo their number. Steps overlap in the asynchronous schedule, evaluations never do. */
+/* Return the position of a tensor among those of its kind that may be on their way together. Slots
+ * and buffers are assigned by it, modulo their number. Steps overlap in the asynchronous schedule,
+ * evaluations never do. */
 static inline size_t transfer_position(const struct transfer *transfer, bool steps_overlap)
 {
     const bool by_step = steps_overlap && transfer->kind != TRANSFER_EVALUATION;
     return by_step ? (size_t)transfer->step : transfer->micro_batch;
 }
-/* The kind of that name; false: unknown. */
+/* Find the kind with that name; false: unknown. */
 bool transfer_find(const char *name, enum transfer_kind *out);
 
 #endif
