@@ -16,8 +16,8 @@
 #include "agent/runtime/keeper.h"
 #include "base/err.h"
 
-/* Send one blob (send->whole), or ask whether the target has it. Blocks. 0: the target has it;
- * ERR_NOT_FOUND: it does not have these bytes; ERR_STATE, ERR_NETWORK, ERR_TIMEOUT: retry
+/* Send one blob (send->whole), or ask the target whether it has these bytes. Blocks. 0: the target
+ * has it; ERR_NOT_FOUND: it does not have these bytes; ERR_STATE, ERR_NETWORK, ERR_TIMEOUT: retry
  * (*retry_ms: after that time, or 0); ERR_STALE: this generation is over; ERR_CANCELLED; any other
  * error: the target rejects this version. */
 typedef int (*outbox_send_fn)(void *arg, const struct outbox_send *send,
@@ -29,14 +29,14 @@ struct outbox_config {
     int64_t replica_bytes; /* bound of replicas; if it is full, abandoned rounds are dropped */
     bool stops_only;       /* the generation has no rounds */
     outbox_send_fn send;
-    atomic_bool *interrupt;                           /* set to make `send` return ERR_CANCELLED */
-    void (*collected)(void *arg, int64_t version);    /* every unit of it is in the center */
+    atomic_bool *interrupt;                           /* if true, `send` returns ERR_CANCELLED */
+    void (*collected)(void *arg, int64_t version);    /* the center has every unit of it */
     void (*failed)(void *arg, const struct err *why); /* the collection cannot succeed */
     void *arg;                                        /* of the three callbacks */
 };
 
 struct outbox;
-/* Make the first set and start the thread. ERR_MEMORY. */
+/* Allocate the first set and start the thread. ERR_MEMORY. */
 NODISCARD int outbox_start(const struct outbox_config *config, struct outbox **out,
                            struct err *err);
 /* Abandon the send under way and all later ones. */
@@ -44,19 +44,19 @@ void outbox_cancel(struct outbox *outbox);
 /* After outbox_cancel: waits for the thread's end. */
 void outbox_free(struct outbox **outbox);
 
-/* The compute thread, right after an update: a snapshot of `version` for the rounds of `mark`. It
- * is skipped when no set is ready. */
+/* Take a snapshot of `version` for the rounds of `mark`. The compute thread calls it right after an
+ * update. The snapshot is skipped when no set is ready. */
 void outbox_take(struct outbox *outbox, int64_t version, const struct round_mark *mark);
-/* The compute thread, at a stop: a snapshot of `version`, and wait until it is held. ERR_CANCELLED,
- * or why not. */
+/* Take a snapshot of `version` and wait until it is held. The compute thread calls it at a stop.
+ * ERR_CANCELLED, or the error that prevented it. */
 NODISCARD int outbox_keep(struct outbox *outbox, int64_t version, struct err *err);
 
 /* Send the units of a held version to the center; `collected` or `failed` is called at the end. Any
  * thread. */
 void outbox_collect(struct outbox *outbox, int64_t version);
-/* A drop was ordered: blocks may be free. Any thread. */
+/* Note that a drop was ordered, so that blocks may be free. Any thread. */
 void outbox_drop(struct outbox *outbox, const struct drop *drop);
-/* Snapshots that found no set ready. */
+/* Return the number of snapshots that were skipped because no set was ready. */
 uint64_t outbox_skipped(struct outbox *outbox);
 
 #endif

@@ -9,20 +9,20 @@
 
 #include "agent/copies/snapshot.h"
 
-/* Those that are being written, and dropped ones that are still referred to or have a file to be
- * removed, need a place too. */
+/* Snapshots that are being written need a place too, as do dropped ones that are still referenced
+ * or whose file must still be removed. */
 #define SNAPSHOT_PLACES (2 * HOLDINGS_MAX)
 #define SNAPSHOT_SPARES_MAX 512
 
 struct kept {
-    struct snapshot snapshot; /* first: what users hold */
+    struct snapshot snapshot; /* first: users hold a pointer to it */
     atomic_uint
-        references; /* 0: an unused place, or in the disk's queue because its file is to go */
+        references; /* 0: an unused place, or in the disk's queue because its file must go */
     struct snapshot_store *store;
     void *block;       /* owned; NULL: on disk, or `base` has it */
-    struct kept *base; /* a reference: whose block this is */
+    struct kept *base; /* a reference to the owner of the block */
     bool in_file;
-    bool dropped; /* its file goes with the last reference */
+    bool dropped; /* its file is removed with the last reference */
     struct snapshot_waiter waiter;
     struct kept *same; /* a reference until its file is linked */
     struct kept *next; /* unused places, or the disk's queue */
@@ -50,7 +50,7 @@ struct snapshot_store {
     int lock_fd;
     pthread_t thread;
     bool started, stopping;
-    bool full; /* said in the log */
+    bool full; /* the full disk was logged */
     pthread_cond_t work, idle;
     struct kept *first, *last; /* to be written, or to be removed */
     bool writing;
@@ -59,28 +59,28 @@ struct snapshot_store {
 
 /* ---- snapshot.c ---- */
 
-/* An unused place with one reference; NULL: none. Under the lock. */
+/* Return an unused place with one reference; NULL: none. Under the lock. */
 struct kept *snapshot_place(struct snapshot_store *store, const struct holding *holding,
                             enum snapshot_origin origin);
-/* Put it into the list, in place of one with the same key. An error says why it may not be there.
- * Called with the lock; *old: pass it to snapshot_unref without the lock. */
+/* Put a snapshot into the list, in place of one with the same key. Errors as of
+ * snapshot_list_insert. Called with the lock; *old: pass it to snapshot_unref without the lock. */
 int snapshot_insert(struct snapshot_store *store, struct kept *kept, struct kept **old,
                     struct err *err);
-/* Give one reference back. NULL is ignored. Without the lock. */
+/* Put one reference back. NULL is ignored. Without the lock. */
 void snapshot_unref(struct kept *kept);
-/* It has no references: free its place. */
+/* Free the place of a snapshot without references. */
 void snapshot_free_place(struct snapshot_store *store, struct kept *kept);
-/* Whether one that is held has the file of that name. Under the lock. */
+/* Return whether the file of that name belongs to a held snapshot. Under the lock. */
 bool snapshot_has_file(const struct snapshot_store *store, const struct holding *holding);
 
 /* ---- snapshot_disk.c ---- */
 
-/* Find the files that are here and start the thread. */
+/* Read the existing files and start the thread. */
 NODISCARD int snapshot_disk_open(struct snapshot_store *store, struct err *err);
 void snapshot_disk_close(struct snapshot_store *store);
-/* Hand it to the thread: to be written. Under the lock. */
+/* Queue a snapshot for writing. Under the lock. */
 void snapshot_disk_add(struct snapshot_store *store, struct kept *kept);
-/* It has no references: remove its file and free its place, on the thread. */
+/* Queue a snapshot without references: the thread removes its file and frees its place. */
 void snapshot_disk_remove(struct snapshot_store *store, struct kept *kept);
 NODISCARD int snapshot_disk_read(const struct kept *kept, uint64_t offset, void *out, size_t size,
                                  struct err *err);

@@ -5,13 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LEAVE_ALONE_MS                                                                             \
-    3000 /* calls must fail for this long before the device leaves without an                      \
-          * answer */
+#define LEAVE_ALONE_MS 3000 /* of failed calls; then the device leaves without an answer */
 
 enum leave_state {
     LEAVE_WAITS,   /* or the device was not asked to leave */
-    LEAVE_DRAINED, /* nothing needs the device any more */
+    LEAVE_DRAINED, /* no work needs the device any more */
     LEAVE_ALONE,   /* no coordinator knows it or answers: waiting would save nothing */
 };
 

@@ -45,8 +45,7 @@ struct session_event {
     enum session_event_type type;
     int64_t now_ms;
     int64_t serial; /* runtime's events: of the SESSION_DO_PREPARE they are about */
-    bool partial;   /* HOLDINGS_CHANGED: more changes are likely to come; the report may wait a
-                     * little */
+    bool partial;   /* HOLDINGS_CHANGED: more is likely to come; the report may wait a little */
     union {
         struct enroll_reply enrolled;
         struct {

@@ -1,5 +1,5 @@
-/* cancel.h: one thread cancels the work of another, which can wait without missing it. The flag
- * also serves as http_call.cancel. Any thread. */
+/* cancel.h: lets one thread cancel the work of another, which can wait without missing the
+ * cancellation. The flag also serves as http_call.cancel. Any thread. */
 #ifndef AGENT_RUNTIME_CANCEL_H
 #define AGENT_RUNTIME_CANCEL_H
 
@@ -18,10 +18,10 @@ struct cancel {
 
 NODISCARD int cancel_init(struct cancel *cancel, struct err *err);
 void cancel_done(struct cancel *cancel);
-/* From now on cancelled, for good. */
+/* Cancel permanently. */
 void cancel_set(struct cancel *cancel);
 bool cancel_is_set(const struct cancel *cancel);
-/* Wait for wait_ns. true: cancelled. */
+/* Wait for at most wait_ns. true: cancelled. */
 bool cancel_wait(struct cancel *cancel, int64_t wait_ns);
 
 #endif

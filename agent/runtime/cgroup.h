@@ -1,7 +1,8 @@
-/* cgroup.h: memory that the control groups of this process leave, from /proc and /sys. Any thread.
+/* cgroup.h: the memory that the limits of this process's control groups leave free, from /proc and
+ * /sys. Any thread.
  *
  * A limit holds for a group and all groups below it, so each ancestor counts. In a container the
- * listed group may be out of sight; its limit then stands at the root of the mounted tree. */
+ * listed group may not be visible; its limit is then at the root of the mounted tree. */
 #ifndef AGENT_RUNTIME_CGROUP_H
 #define AGENT_RUNTIME_CGROUP_H
 

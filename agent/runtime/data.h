@@ -3,11 +3,11 @@
  * DIRECTORY, with one sparse file per data set and one map of its pieces of 4 MiB.
  *
  * Only the pieces with the required tensors are fetched. The map has a sha256 per piece, over the
- * hash of the data set, the number of the piece and its bytes, and is written after the piece. So a
- * piece that a crash left incomplete, that is damaged or has the wrong name is fetched again, and
- * no other. The size comes from the header, never from the file system. Once the file is complete,
- * its own hash is checked too. Used by the thread that builds a stage; any thread may read the
- * mapping. */
+ * hash of the data set, the number of the piece and its bytes, and is written after the piece. So
+ * only pieces that a crash left incomplete, that are damaged or that have the wrong name are
+ * fetched again. The size comes from the header, never from the file system. Once the file is
+ * complete, its own hash is checked too. Used by the thread that builds a stage; any thread may
+ * read the mapping. */
 #ifndef AGENT_RUNTIME_DATA_H
 #define AGENT_RUNTIME_DATA_H
 
@@ -24,8 +24,8 @@
 
 struct data;
 
-/* Get bytes [offset, offset + size) of the data set: at least one, fewer than asked for only at its
- * end. Returns how many, or a negative ERR_ code. */
+/* Get bytes [offset, offset + size) of the data set: at least one byte, and fewer than requested
+ * only at its end. Returns the number of bytes, or a negative ERR_ code. */
 typedef int64_t (*data_fetch_fn)(void *arg, const char *sha256, uint64_t offset, void *out,
                                  size_t size, struct err *err);
 
@@ -43,14 +43,14 @@ struct data_request {
  * data sets leave the cache first. ERR_FULL or ERR_IO (of the disk), ERR_FORMAT (the content does
  * not match its hash or its header), or the error of `fetch`. */
 NODISCARD int data_open(const struct data_request *request, struct data **out, struct err *err);
-/* A complete file. The descriptor may be closed afterwards. */
+/* Map a complete file. The descriptor may be closed afterwards. */
 NODISCARD int data_open_file(int fd, struct data **out, struct err *err);
 void data_close(struct data **data);
 
 const struct dataset_info *data_info(const struct data *data); /* classes: 0 */
-/* The hash of the whole file. */
+/* Return the hash of the whole file. */
 void data_hash(const struct data *data, char out[SHA256_SIZE]);
-/* Have the first `count` samples only. ERR_INVALID: there are fewer. */
+/* Restrict the data set to its first `count` samples. ERR_INVALID: it has fewer. */
 NODISCARD int data_shorten(struct data *data, uint64_t count, struct err *err);
 const unsigned char *data_inputs(const struct data *data);
 const unsigned char *data_labels(const struct data *data); /* I32, little-endian */

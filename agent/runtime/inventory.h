@@ -7,15 +7,16 @@
 #include "schema/device.h"
 
 void inventory_read(struct device_inventory *out);
-/* Processors this process may run on. */
+/* Return the number of processors on which this process may run. */
 int64_t inventory_cores(void);
-/* Memory that can be allocated now: the kernel's available memory, within the limits of its control
- * groups, of addresses (RLIMIT_AS) and half of the address space. 0: unknown. */
+/* Return the memory that can be allocated now: the kernel's available memory, bounded by the limits
+ * of the control groups, by the limit of addresses (RLIMIT_AS) and by half of the address space. 0:
+ * unknown. */
 uint64_t inventory_free_memory(void);
-/* The same without a reserve below the limit of a control group, where the kernel ends a process:
- * plans fill a device to the last byte. */
+/* Return the same, less a reserve below the limit of a control group. The kernel ends a process at
+ * that limit, and plans fill a device to the last byte. */
 uint64_t inventory_memory_for_plans(void);
-/* Bytes of this process in memory. 0: unknown. */
+/* Return the resident bytes of this process. 0: unknown. */
 int64_t inventory_resident(void);
 
 #endif

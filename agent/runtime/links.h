@@ -1,5 +1,5 @@
-/* links.h: the sums of core/timing of snapshots sent to peers and fetched from them, for all
- * threads of the device. Never waits; allocates in links_new only. Any thread. */
+/* links.h: the transfer sums (core/timing) of snapshots sent to peers and fetched from them, for
+ * all threads of the device. Never waits; allocates in links_new only. Any thread. */
 #ifndef AGENT_RUNTIME_LINKS_H
 #define AGENT_RUNTIME_LINKS_H
 

@@ -14,16 +14,16 @@
 #define LOCAL_DATA_FILES_MAX 63
 
 struct local_form {
-    const struct reading *reading; /* for content that is not recognised */
-    bool unlabelled;               /* samples without labels are taken; info->classes is 0 then */
-    struct dataset_names *names;   /* out, where samples are files; NULL: not asked for */
+    const struct reading *reading; /* how to read content that is not recognised */
+    bool unlabelled;               /* accept samples without labels; info->classes is then 0 */
+    struct dataset_names *names;   /* out, if samples are files; NULL: not needed */
     struct dataset_counts *counts; /* as of struct dataset_limits, as the next two */
     int (*go_on)(void *arg, struct err *err);
     void *arg;
     const char *directory; /* of temporary files; NULL: TMPDIR, or /tmp */
-    /* Of directories: the files that come first (archive_put_first), where all are there. */
+    /* For directories: the files to put first (archive_put_first), if all of them exist. */
     const struct buf *first; /* NULL: none */
-    struct buf *files;       /* their files as they were read, in the same form; NULL: not wanted */
+    struct buf *files;       /* out: the files as they were read, in this form; NULL: not needed */
 };
 
 /* Pass the data set of paths[count], as below, to `sink` (dataset_convert). */
@@ -31,11 +31,12 @@ NODISCARD int local_data_convert(const char *const *paths, size_t count,
                                  const struct local_form *form, dataset_sink_fn sink, void *arg,
                                  struct dataset_info *info, struct err *err);
 
-/* paths[count], 1 to LOCAL_DATA_FILES_MAX: what dataset_convert takes; one alone may be "PATH,PATH"
- * for images and labels. Leaves no file on the disk. */
+/* Convert and map the data set of paths[count], 1 to LOCAL_DATA_FILES_MAX: the inputs of
+ * dataset_convert. A single path may be "PATH,PATH" for images and labels. Leaves no file on the
+ * disk. */
 NODISCARD int local_data_open(const char *const *paths, size_t count, const struct local_form *form,
                               struct data **out, struct dataset_info *info, struct err *err);
-/* The last `capacity` bytes of a plain text, or all if it has fewer (dataset_text_end). */
+/* Read the last `capacity` bytes of a plain text, or all if it has fewer (dataset_text_end). */
 NODISCARD int local_data_text_end(const char *path, uint8_t *out, size_t capacity, size_t *size,
                                   struct err *err);
 

@@ -5,9 +5,9 @@
  *     NAME.files  the files of a directory in the order of their samples
  *     NAME.new    converted samples that are to take the place of NAME.data
  *
- * Files that are added to a directory come after those that were there, whatever their names are.
- * So samples are appended, and what was offered before is a part of the new data (struct
- * offer_part). That it is is found by its hash, not by names. One thread. */
+ * Files added to a directory follow the existing files, regardless of their names. So samples are
+ * only appended, and the data offered before is a part of the new data (struct offer_part). The
+ * hash, not the names, shows that it is. One thread. */
 #ifndef AGENT_RUNTIME_OFFER_FILE_H
 #define AGENT_RUNTIME_OFFER_FILE_H
 
@@ -26,7 +26,7 @@ struct offer_source {
     void *arg;
 };
 
-/* What is kept beside the samples. */
+/* The content of NAME.note. */
 struct offer_note {
     char stamp[SHA256_SIZE];    /* of the sources when they were read */
     char settings[SHA256_SIZE]; /* of where and how they are read; "": not known */
@@ -36,16 +36,16 @@ struct offer_note {
 /* Write the path of one of the files. */
 NODISCARD int offer_file_path(const char *directory, const char *name, const char *suffix,
                               char out[PATH_MAX], struct err *err);
-/* Of the sources as they are now. */
+/* Compute the stamp of the current sources. */
 NODISCARD int offer_file_stamp(const struct offer_source *source, char out[SHA256_SIZE],
                                struct err *err);
-/* Read the note. false: there is none, or other sources or another reading made it. */
+/* Read the note. false: there is none, or it is for other sources or another reading. */
 bool offer_file_note(const struct offer_source *source, struct offer_note *out);
-/* Whether NAME.data is what the note says. NAME.new that is takes its place: a crash came before
- * offer_file_publish. */
+/* Return whether NAME.data matches the note. If NAME.new matches instead, because of a crash before
+ * offer_file_publish, it replaces NAME.data. */
 bool offer_file_recover(const struct offer_source *source, const struct offer_note *note);
-/* Convert the sources to NAME.new, and write the note of it: after a crash before
- * offer_file_publish, offer_file_recover finds it.
+/* Convert the sources to NAME.new, and write its note, so that offer_file_recover finds it after a
+ * crash before offer_file_publish.
  *
  *     stamp   of the sources
  *     before  what was offered, which is a part of the new data if those begin with it; NULL:
@@ -53,7 +53,7 @@ bool offer_file_recover(const struct offer_source *source, const struct offer_no
 NODISCARD int offer_file_make(const struct offer_source *source, const char stamp[SHA256_SIZE],
                               const struct offer_note *before, struct offer_note *out,
                               struct err *err);
-/* Put NAME.new in the place of NAME.data. At once: it waits for no disk. */
+/* Replace NAME.data by NAME.new. It does not wait for a disk. */
 NODISCARD int offer_file_publish(const struct offer_source *source, struct err *err);
 
 #endif

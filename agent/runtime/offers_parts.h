@@ -1,5 +1,5 @@
-/* offers_parts.h: what offers.c, which has the thread, and offers_look.c, which reads the sources
- * on it, share. For these two. */
+/* offers_parts.h: shared by offers.c (the thread) and offers_look.c (which reads the sources on
+ * that thread). For these two only. */
 #ifndef AGENT_RUNTIME_OFFERS_PARTS_H
 #define AGENT_RUNTIME_OFFERS_PARTS_H
 
@@ -19,10 +19,10 @@ struct offers_item {
     bool offered;
     /* Of the thread. */
     struct offer_note note;   /* of the newest samples that were read, offered or not */
-    bool noted;               /* there is one */
+    bool noted;               /* `note` is set */
     char seen[SHA256_SIZE];   /* the stamp of the sources at the last look */
-    char failed[SHA256_SIZE]; /* that could not be read, and cannot unless they change */
-    bool silent;              /* that they cannot be found was logged */
+    char failed[SHA256_SIZE]; /* stamp of sources that cannot be read unless they change */
+    bool silent;              /* it was logged that they cannot be found */
 };
 
 struct offers {
@@ -35,12 +35,12 @@ struct offers {
     pthread_t thread;
     int64_t patience_ms;
     bool has_lock, has_wake, has_thread;
-    pthread_mutex_t lock; /* what is offered, and NAME.data, which has it; and what follows */
+    pthread_mutex_t lock; /* guards the offers, NAME.data and the fields that follow */
     pthread_cond_t wake;
     uint64_t progress; /* calls of go_on */
     size_t at;         /* the item that the thread reads or looks at */
-    bool opened;       /* all items once, with the code open_rc */
-    bool late;         /* offers_open did not wait for that */
+    bool opened;       /* all items were opened once, with the code open_rc */
+    bool late;         /* offers_open returned before that */
     bool stops, ended; /* the thread is to end; it ends */
     int open_rc;
     struct err open_err;
@@ -51,9 +51,9 @@ struct offers {
 /* On the thread. Open a data set for the first time. */
 NODISCARD int offers_open_item(struct offers *offers, struct offers_item *item, struct err *err);
 void offers_log_fault(const struct offers_item *item, const struct err *why);
-/* A device keeps no copy of samples that it does not offer any more. */
+/* Remove converted samples that the device does not offer any more. */
 void offers_remove_others(const struct offers *offers);
-/* Look at its sources. Return whether something else is offered. */
+/* Check the item's sources. Return whether its offer has changed. */
 bool offers_look_at(struct offers *offers, struct offers_item *item);
 
 #endif

@@ -11,13 +11,13 @@
 
 NODISCARD int thread_start(pthread_t *out, void *(*run)(void *arg), void *arg, struct err *err);
 
-/* Name the calling thread by what it does from now on: "prepare", "compute", "send-next",
- * "send-prev", "replicate", "peer", "disk". At most 15 characters. */
+/* Name the calling thread after its current work: "prepare", "compute", "send-next", "send-prev",
+ * "replicate", "peer", "disk". At most 15 characters. */
 void thread_set_name(const char *name);
-/* Lower the priority of the calling thread below those that train. */
+/* Lower the priority of the calling thread below that of the training threads. */
 void thread_be_nice(void);
 
-/* A condition whose timed waits follow CLOCK_MONOTONIC. */
+/* Initialise a condition whose timed waits follow CLOCK_MONOTONIC. */
 NODISCARD int thread_condition_init(pthread_cond_t *condition, struct err *err);
 /* Wait for at most wait_ns. Returns 0, or ETIMEDOUT. */
 int thread_condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t wait_ns);

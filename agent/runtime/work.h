@@ -21,10 +21,10 @@
 #include "schema/assignment.h"
 #include "schema/heartbeat.h"
 
-/* Devices that one device calls to train, at most. */
+/* Maximum number of devices that one device calls to train. */
 #define WORK_PEERS_MAX STAGES_MAX
 
-/* libtrain stages of one device: of the units that it keeps, and of a worker. */
+/* libtrain stages of one device: one for the units that it keeps, one as a worker. */
 #define WORK_STAGES_MAX 2
 
 struct links;
@@ -51,12 +51,12 @@ struct work_config {
     const struct trust *trust; /* NULL: no TLS */
     struct troubles *troubles;
     struct links *links; /* transfers of copies between groups */
-    /* Of a group that sends averages to the coordinator. */
+    /* For a group that sends averages to the coordinator. */
     const char *coordinator; /* its URL */
     const struct device_id *device;
     const char *boot;
-    /* Called on any thread: a group has news for the next report, for which others wait or not.
-     * NULL: nobody wants them. */
+    /* Called on any thread when a group has news to report. awaited: others wait for them. NULL:
+     * not called. */
     void (*mix_changed)(void *arg, bool awaited);
     /* Called once, on any thread, when a peer refuses a tensor; the work is cancelled then. */
     void (*failed)(void *arg, const struct err *why);
@@ -66,14 +66,14 @@ struct work_config {
 /* Called on the compute thread; must not block or allocate. */
 struct work_listener {
     void (*metric)(void *arg, const struct metric *metric);
-    /* The state is that of `version`, for which the mark asks a snapshot. May be NULL, as the next
-     * one. */
+    /* Called when the state is that of `version` and the mark requests a snapshot of it. May be
+     * NULL, as the next one. */
     void (*snapshot)(void *arg, int64_t version, const struct round_mark *mark);
     void (*round_opened)(void *arg); /* the lead */
     void *arg;
 };
 
-/* Let the receiver look for room again; room_fd: of work_config. */
+/* Make the receiver check for room again; room_fd: of work_config. */
 static inline void work_has_room(int room_fd)
 {
     if (room_fd >= 0) {
@@ -93,17 +93,17 @@ struct work_tensor {
     size_t samples;
     struct shape shape; /* of one sample */
     bool wide;          /* float64 instead of float32: FORM_NUMBER */
-    enum codec codec;   /* how it travels */
+    enum codec codec;   /* encoding on the network */
 };
 
-/* What a received tensor must be. */
+/* The expected form of a received tensor. */
 struct work_expected {
     struct work_tensor tensor;
     size_t boundary;       /* of the path: the first unit after the stage boundary */
-    struct coder *decoder; /* of its form, the receiver's thread owns it; NULL: it is not coded */
+    struct coder *decoder; /* of its form, owned by the receiver; NULL: not coded */
 };
 
-/* Begins what a row makes. */
+/* The first member of the struct that a row allocates. */
 struct work {
     const struct work_row *row;
     struct keeper *keeper; /* owned */
@@ -117,51 +117,52 @@ struct work {
 /* Tensors that cross a boundary between stages; called by the receiver. */
 struct work_tensors {
     void (*expect)(struct work *work, const struct transfer *transfer, struct work_expected *out);
-    /* TAKE: *slot is where its data goes. FULL: the room descriptor will be written to. */
+    /* TAKE: *slot is the destination of the data. FULL: room_fd will be written to when a slot is
+     * free. */
     enum transfer_verdict (*offer)(struct work *work, const struct transfer *transfer,
                                    struct slot_claim *claim, void **slot);
-    /* Whether the claim still counts: no newer connection has taken the slot over. */
+    /* Return whether the claim is still valid: no newer connection has taken over the slot. */
     bool (*holds)(struct work *work, const struct transfer *transfer,
                   const struct slot_claim *claim);
-    /* The slot is filled. false: it was taken over. */
+    /* Note that the slot is filled. false: it was taken over. */
     bool (*received)(struct work *work, const struct transfer *transfer,
                      const struct slot_claim *claim);
-    /* The body did not arrive. */
+    /* Note that the body did not arrive. */
     void (*abandon)(struct work *work, const struct transfer *transfer,
                     const struct slot_claim *claim);
-    /* A stop mark came for that step. */
+    /* Note that a stop mark arrived for that step. */
     void (*mark)(struct work *work, int64_t step);
 };
 
 struct work_row {
     /* ---- what follows from the assignment ---- */
     struct needs_data (*needs)(const struct assignment_run *run);
-    /* Complete the requests for the libtrain stages of the assignment; *more: bytes beside theirs.
-     * Return how many there are. */
+    /* Complete the memory requests for the libtrain stages of the assignment; *more: bytes needed
+     * in addition. Return the number of requests. */
     size_t (*memory)(const struct assignment_run *run, const struct model *model,
                      struct memory_request out[WORK_STAGES_MAX], uint64_t *more);
     /* List the peers that must be reachable before the device is ready. Return their count. */
     size_t (*peers)(const struct assignment_run *run, const struct peer *out[WORK_PEERS_MAX]);
 
     /* ---- the generation's thread ---- */
-    /* Allocate all that the work needs, with its keeper, whose units have no state yet. model:
-     * taken, also on failure. ERR_INVALID, ERR_MEMORY. */
+    /* Allocate all memory of the work and its keeper. The units have no state yet. model: taken,
+     * also on failure. ERR_INVALID, ERR_MEMORY. */
     int (*make)(const struct work_config *config, struct model **model, struct work **out,
                 struct err *err);
-    /* Start what sends tensors: the units have their state. */
+    /* Start the threads that send tensors. The units have their state. */
     int (*start)(struct work *work, const struct work_config *config, struct err *err);
     /* Work until a stop: *version is the final state. ERR_DIVERGED if a loss or gradient is not
      * finite (nothing of that step was applied here); ERR_INVALID for a label outside the model's
      * classes; ERR_CANCELLED. Allocates nothing. */
     int (*loop)(struct work *work, const struct work_listener *listener, int64_t *version,
                 struct err *err);
-    /* End what start began, after cancel. */
+    /* End the threads of start, after cancel. */
     void (*release)(struct work *work);
-    /* After the last reference. */
+    /* Free the work after its last reference was released. */
     void (*free)(struct work *work);
 
     /* ---- the control side; any thread, not at once with release ---- */
-    /* Run, stop, hold and be away as ordered. */
+    /* Follow the orders: run, stop, hold, away. */
     void (*follow)(struct work *work, const struct orders *orders);
     /* As rounds_take. */
     void (*take_rounds)(struct work *work, const struct round round[REPLICA_KINDS]);
@@ -170,14 +171,15 @@ struct work_row {
     /* Report the last step applied, times, links and open rounds. */
     void (*measure)(struct work *work, struct heartbeat *out);
 
-    /* A group (agent/gossip); NULL, both: the strategy has none. Take the matches of an assignment;
-     * the records of that report are stored. */
+    /* For a group (agent/gossip); both NULL: the strategy has no groups. Take the matches of an
+     * assignment; note that the records of that report are stored. */
     void (*mix)(struct work *work, const struct mix_duty *duty);
     void (*mixes_stored)(struct work *work, const struct mix_report *report);
-    /* After the loop has ended with success, until cancel: NULL: nothing is left to do. */
+    /* Called after the loop has ended with success; runs until cancel. NULL: nothing is left to
+     * do. */
     void (*linger)(struct work *work);
 
-    /* How it takes tensors of a boundary between stages; NULL: there are none. */
+    /* Handles tensors that cross a stage boundary; NULL: there are none. */
     const struct work_tensors *tensors;
 };
 
