@@ -1,5 +1,5 @@
-/* mix_body.h: the body of a copy that one group gives another, or of an average: a safetensors file
- * of two tensors, the second one left out if the model has no batch-norm:
+/* mix_body.h: the body of a copy that one group sends to another, or of an average: a safetensors
+ * file of two tensors. The second one is left out if the model has no batch-norm:
  *
  *     data        F32 [n]  trained parameters in the order of the arena
  *     statistics  F32 [n]  running statistics
@@ -12,9 +12,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Bytes of a header: the records of averages of 32 groups have 5 KB each. */
+/* Maximum bytes of a header: the record of an average of 32 groups has 5 KB. */
 #define MIX_BODY_HEADER_MAX ((size_t)512 << 10)
-/* Bytes of a buffer that is kept for the next header; most headers have 1 KB. */
+/* Maximum bytes of a buffer that is kept for the next header; most headers have 1 KB. */
 #define MIX_BODY_KEPT_MAX ((size_t)16 << 10)
 
 /* Too large for a stack. */
@@ -39,11 +39,11 @@ static inline size_t mix_body_bytes(const struct mix_body *body)
  *     text  scratch, kept by the caller for the next call: of MIX_BODY_HEADER_MAX at most */
 NODISCARD int mix_body_write_header(const struct mix_body *body, const struct mix_note *note,
                                     struct buf *text, struct buf *out, struct err *err);
-/* Read one, of the body expected. ERR_FORMAT, ERR_INVALID, ERR_LIMIT: it is not. `text`: as above.
- */
+/* Read the header of the expected body. ERR_FORMAT, ERR_INVALID, ERR_LIMIT: it is not one. `text`:
+ * as above. */
 NODISCARD int mix_body_read_header(const char *bytes, size_t size, const struct mix_body *expected,
                                    struct buf *text, struct mix_note *note, struct err *err);
-/* Forget what such a buffer holds, and its memory if that is more than is kept. */
+/* Clear such a buffer, and free its memory if that exceeds MIX_BODY_KEPT_MAX. */
 void mix_body_forget(struct buf *buf);
 
 #endif

@@ -18,7 +18,7 @@
 /* States in memory. Each has one writer at a time: COPY the compute thread, the others the thread
  * of their place. The state of a match says when others may read. */
 enum mixer_use {
-    MIXER_COPY,                                     /* the own copy, by place */
+    MIXER_COPY,                                     /* this group's copy, by place */
     MIXER_PEER = MIXER_COPY + MIXING_PLACES,        /* the other group's, of a pair */
     MIXER_AVERAGE,                                  /* computed here, or fetched */
     MIXER_SUM,                                      /* more parts of a sum (mix_sum), at least one:
@@ -29,8 +29,8 @@ enum mixer_use {
 struct mixer_slab {
     float *data;         /* [floats]: parameters, then statistics */
     unsigned readers;    /* replies, and threads of this device */
-    bool wanted;         /* it is to be overwritten */
-    int64_t deadline_ms; /* of the match that it is of: no reader has a right to it afterwards */
+    bool wanted;         /* the owner waits to overwrite it */
+    int64_t deadline_ms; /* of its match: readers lose their right to the slab then */
 };
 
 /* The average of this group on its way to the coordinator. */
@@ -48,40 +48,41 @@ struct mixer_average {
     double test_loss, test_accuracy;
 };
 
-/* An order, from when it is first seen. */
+/* An order, from the time when it is first seen. */
 struct mixer_order {
     struct mix_order order;
     int64_t deadline_ms;
     bool waits; /* it was not taken yet */
 };
 
-/* What a report says. */
+/* The reported state. */
 struct mixer_news {
     struct mixing_news matches;
     bool has_distance, has_loss, has_tests;
     enum average_state average;
 };
 
-/* One thread for pairs, and one or more for averages: a sum has several copies on their way. */
+/* One thread for pairs, and one or more for averages, because a sum fetches several copies at a
+ * time. */
 #define MIXER_WORKERS_MAX (MIXING_PLACES - 1 + MIX_FETCHES_MAX)
 struct mixer_worker {
     struct mixer *mixer;
     enum mixing_place place;
-    bool fetches; /* it fetches copies for sums, and does nothing else */
+    bool fetches; /* it only fetches copies for sums */
     pthread_t thread;
     bool started;
     struct reach_caller caller;
-    struct buf head, text; /* of the body that comes, and scratch */
+    struct buf head, text; /* header of the received body; scratch */
     struct mix_note *note;
     float *buffer; /* [floats] holds a copy until its turn in the sum; NULL: one thread fetches */
 };
 
-/* An average while it is computed: copies are added in the order of the groups. */
+/* An average that is being computed. Copies are added in the order of the groups. */
 struct mixer_sum {
     struct mix_sum sum;
-    struct mix_xid xid; /* what it is of */
+    struct mix_xid xid; /* of the average */
     double weight[GROUPS_MAX];
-    size_t begun; /* copies that are there or on their way, the first ones */
+    size_t begun; /* the first copies: those received or on their way */
     bool adds;    /* a thread uses `sum` without the lock */
 };
 
@@ -109,33 +110,32 @@ struct mixer {
     struct work_config work; /* without its run and data */
 
     atomic_bool due;               /* at a step boundary */
-    atomic_int_least64_t wants_at; /* the step from which on it wants a match or slows down, or
-                                      MIXING_NEVER */
-    atomic_int_least64_t holds_at; /* the step from which on it makes none, or MIXING_NEVER */
+    atomic_int_least64_t wants_at; /* the step of its next match or slowdown, or MIXING_NEVER */
+    atomic_int_least64_t holds_at; /* the step after which it must hold, or MIXING_NEVER */
     atomic_int_least64_t version;  /* the last step */
     atomic_int_least64_t rate_step;
 
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
     struct mixing mixing;
-    bool closed; /* it moves no more */
+    bool closed; /* it applies no more mixes */
     int64_t every;
     bool probes; /* copies for averages */
     enum mixing_pace pace;
     struct mixer_order order[MIXING_PLACES]; /* the newest of each place */
-    struct mix_order match[MIXING_PLACES];   /* those that were taken */
+    struct mix_order match[MIXING_PLACES];   /* the matches that were taken */
     struct mixer_slab slab[MIXER_SLABS];
     struct mixer_sum sum;
-    struct mix_xid averaged; /* what the average is of; counter 0: it is none */
+    struct mix_xid averaged; /* the match of the average; counter 0: none */
     struct mixer_average average;
     bool holds_out; /* the device evaluates averages on samples of its own, and reports sums */
-    struct mix_xid to_test, tested; /* such averages: the one to evaluate, and that of `tests` */
+    struct mix_xid to_test, tested; /* such averages: the one to evaluate; the one of `tests` */
     struct mix_tests tests;
-    struct mix_xid to_probe, probed; /* averages: whose copy is the state, and that `loss` is of */
+    struct mix_xid to_probe, probed; /* averages: whose copy is the state; that of `loss` */
     double loss;
     struct mix_xid distance_xid; /* counter 0: none */
     double distance;
-    double seconds[MIXING_PLACES]; /* that its match took, without waits */
+    double seconds[MIXING_PLACES]; /* duration of its match, without waits */
     double stepped_seconds;        /* when the last step ended; 0: none has */
     double gap_seconds;            /* the longest between the ends of two steps */
     struct mixer_news told;
@@ -160,14 +160,14 @@ static inline struct train_state mixer_state_of(const struct mixer *mixer, float
                                 .statistics = mixer->body.statistics};
 }
 
-/* Something has changed, under the lock: take what waits, say what is due. Returns what is to be
- * said without the lock. */
+/* Update the mixer after a change, under the lock: take waiting matches and set the due work.
+ * Returns the signals to send without the lock. */
 struct mixer_signals {
     bool wake, room;
     enum mixing_urgency report;
 };
 struct mixer_signals mixer_refresh(struct mixer *mixer);
-/* After the lock was released. */
+/* Send the signals, after the lock was released. */
 void mixer_tell(struct mixer *mixer, struct mixer_signals signals);
 
 /* The threads (mixer_work.c). */
@@ -176,7 +176,7 @@ void *mixer_work(void *arg);
  * want it, ERR_STATE to try again, ERR_CANCELLED. */
 NODISCARD int average_file_send(struct mixer_worker *worker, const struct mixer_average *average,
                                 struct err *err);
-/* Whether the average is still to be sent. Not under the lock. */
+/* Return whether the average must still be sent. Not under the lock. */
 bool mixer_sends(struct mixer *mixer, struct mix_xid xid);
 
 #endif

@@ -1,5 +1,5 @@
-/* batches.h: `paceline-agent batches`: prints the samples of each step of a job, to train on the
- * same ones elsewhere. For main.c. */
+/* batches.h: `paceline-agent batches`: prints the samples of each step of a job, so that another
+ * program can train on the same samples. For main.c. */
 #ifndef AGENT_OFFLINE_BATCHES_H
 #define AGENT_OFFLINE_BATCHES_H
 

@@ -18,9 +18,10 @@ struct continuation {
     float *scores;        /* scratch [model->positions][model->classes] */
 };
 
-/* *out: `count` bytes, freed by the caller. Each is the most probable one after the bytes before
- * it. ERR_INVALID for an empty prompt and, if the model's positions see later ones, for a prompt
- * that does not fill them; ERR_DIVERGED for scores that are not finite; ERR_MEMORY. */
+/* Generate the continuation. *out: `count` bytes, freed by the caller. Each is the most probable
+ * byte after the bytes before it. ERR_INVALID for an empty prompt and, if the model's positions see
+ * later ones, for a prompt that does not fill them; ERR_DIVERGED for scores that are not finite;
+ * ERR_MEMORY. */
 NODISCARD int continuation_make(const struct continuation *continuation, unsigned char **out,
                                 struct err *err);
 

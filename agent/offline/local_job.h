@@ -1,5 +1,5 @@
-/* local_job.h: a job from a file and its data sets from this machine, for the commands without a
- * coordinator. */
+/* local_job.h: reads a job from a file and its data sets from this machine, for the commands
+ * without a coordinator. */
 #ifndef AGENT_OFFLINE_LOCAL_JOB_H
 #define AGENT_OFFLINE_LOCAL_JOB_H
 
@@ -13,7 +13,7 @@
 
 #define LOCAL_READING_MAX 512
 
-/* What a command says of the data sets: --dataset NAME=PATH[,PATH], repeatable, and --as. */
+/* The options for data sets: --dataset NAME=PATH[,PATH], repeatable, and --as. */
 struct local_places {
     struct conf_list dataset; /* conf_list_done */
     char reading[LOCAL_READING_MAX];
@@ -36,13 +36,13 @@ struct local_places {
              "Default: recognised by content."}
 /* clang-format on */
 
-/* Read a job as POST /v1/jobs takes it, defaults filled in; record_done(&job_spec_record, spec),
- * also on failure. */
+/* Read a job in the form of POST /v1/jobs and fill in defaults. Call record_done(&job_spec_record,
+ * spec), also on failure. */
 NODISCARD int local_job_read(const char *path, struct job_spec *spec, struct err *err);
-/* The same of a job of strategy gossip, which local_job_read rejects as all that have parts. */
+/* Read a job of strategy gossip. local_job_read rejects it, like every job that has parts. */
 NODISCARD int local_job_read_gossip(const char *path, struct job_spec *spec, struct err *err);
-/* The data set that the job calls `name`, and the names of its classes: name_list_done(names), also
- * on failure. NULL: not asked for. */
+/* Open the data set that the job calls `name`. names: out, the names of its classes; NULL: not
+ * needed. Call name_list_done(names), also on failure. */
 NODISCARD int local_job_dataset(const struct local_places *places, const char *name,
                                 struct data **out, struct dataset_info *info,
                                 struct name_list *names, struct err *err);
@@ -57,12 +57,12 @@ NODISCARD int local_job_count(const struct job_spec *spec, const struct data *tr
 struct local_job_data {
     struct data *train, *test;    /* test: NULL without one, or the same pointer as train */
     struct dataset_info info;     /* of the training data */
-    struct model_fit fit;         /* what they require of the model */
-    struct name_list class_names; /* of the model's outputs; none: not known */
+    struct model_fit fit;         /* the data's requirements on the model */
+    struct name_list class_names; /* of the model's outputs; empty: not known */
     struct job_data counts;       /* the numbers of samples */
 };
-/* Open both, and check that they fit together and the job; local_job_data_done(out), also on
- * failure. */
+/* Open both data sets, and check that they fit each other and the job. Call
+ * local_job_data_done(out), also on failure. */
 NODISCARD int local_job_data_open(const struct local_places *places, const struct job_spec *spec,
                                   struct local_job_data *out, struct err *err);
 void local_job_data_done(struct local_job_data *data);

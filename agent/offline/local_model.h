@@ -12,7 +12,8 @@
 #include "libtrain/state/checkpoint.h"
 #include "schema/job.h"
 
-/* The rows of options in a command's table; the last name is a member of the struct `owner`. */
+/* The rows of options in a command's table; the last macro argument is a member of the struct
+ * `owner`. */
 /* clang-format off */
 #define LOCAL_CHECKPOINT_OPTION(owner, checkpoint)                                                 \
     {.name = "checkpoint",                                                                         \
@@ -41,17 +42,18 @@
 struct local_model {
     struct model *model;
     int fd;                             /* of the checkpoint; -1: none */
-    struct checkpoint_file *checkpoint; /* the job's init.checkpoint; NULL: from the seed */
+    struct checkpoint_file *checkpoint; /* the job's init.checkpoint; NULL: start from the seed */
 };
 
-/* Fit the description of the job, or the zoo's by its name, to the data, open its init.checkpoint
- * (`path`; "": none) and name the kernels as the devices of a job do in its first generation.
- * local_model_close(out), also on failure. The checkpoint reads from *out, which must not move. */
+/* Fit the job's model description, or the zoo's model of that name, to the data. Open its
+ * init.checkpoint (`path`; "": none), and choose the kernels as the devices of a job do in its
+ * first generation. Call local_model_close(out), also on failure. The checkpoint reads from *out,
+ * which must not move. */
 NODISCARD int local_model_open(const struct job_spec *spec, const struct local_job_data *data,
                                const char *path, size_t threads, struct local_model *out,
                                struct err *err);
 void local_model_close(struct local_model *model);
-/* A model of its own for a stage, which takes it. */
+/* Copy a model for a stage, which takes ownership of its model. */
 NODISCARD int local_model_copy(const struct model *model, struct model **out, struct err *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* predict_classes.h: which output of a model stands for which class of the data. By name where both
- * have names, else by number: of the data set that the model was trained on, or of the view of it.
- * For predict.c; one thread. */
+/* predict_classes.h: maps the classes of the data to the outputs of a model: by name if both have
+ * names, else by the number in the model's training data set or in its view. For predict.c; one
+ * thread. */
 #ifndef AGENT_OFFLINE_PREDICT_CLASSES_H
 #define AGENT_OFFLINE_PREDICT_CLASSES_H
 
@@ -12,12 +12,13 @@
 #include "libtrain/formats/dataset.h"
 
 struct predict_classes {
-    int32_t *output_of;     /* [info->classes] of each class of the data; NULL: the same number */
+    int32_t *output_of;     /* [info->classes] the output of each class of the data; NULL: the same
+                             * number */
     struct name_list names; /* of the outputs; empty: not known */
 };
 
 /* Match the classes of data with these class names (empty: none). ERR_INVALID for a class that the
- * model does not know; ERR_MEMORY. predict_classes_done(out), also on failure. */
+ * model does not know; ERR_MEMORY. Call predict_classes_done(out), also on failure. */
 NODISCARD int predict_classes_match(const struct model_file *file, const struct dataset_info *info,
                                     const struct name_list *names, struct predict_classes *out,
                                     struct err *err);

@@ -1,5 +1,5 @@
-/* replay.h: `paceline-agent replay`: a job of strategy gossip once more, in one process, from its
- * spec and the log of its mixes: the same weights, bit for bit. For main.c. */
+/* replay.h: `paceline-agent replay`: repeats a job of strategy gossip in one process, from its spec
+ * and the log of its mixes. It gives the same weights, bit for bit. For main.c. */
 #ifndef AGENT_OFFLINE_REPLAY_H
 #define AGENT_OFFLINE_REPLAY_H
 

@@ -7,16 +7,17 @@
 #include "schema/mix.h"
 
 struct replay_data {
-    struct local_job_data job; /* what the model is fitted to, and the samples of all groups */
+    struct local_job_data job; /* the data that the model is fitted to, and the samples of all
+                                * groups */
     bool local;                /* each group has data of its own */
     struct local_job_data own[GROUPS_MAX];
     const struct mix_record *record; /* [records] the log; borrowed, as the next one */
     size_t records;
     const struct job_spec *group;
-    int64_t steps; /* of the job, by which learning rates go */
+    int64_t steps; /* of the job, which determine the learning rates */
 };
 
-/* What is replayed. */
+/* The groups and the log to replay. */
 struct replay_of {
     const struct job_spec *group; /* [groups] */
     size_t groups;
@@ -24,18 +25,18 @@ struct replay_of {
     size_t records;
 };
 
-/* Open what the job names (--dataset), or for data that stayed on devices those of each group
- * (--local GROUP=PATH, GROUP a number or a device), which must begin with those that the group
- * trained on. The model is then that of the groups: *spec gets it. replay_data_done(out), also on
- * failure. */
+/* Open the data sets that the job names (--dataset). For data that stayed on devices, open the data
+ * of each group (--local GROUP=PATH, GROUP a number or a device), which must begin with the data
+ * that the group trained on; *spec then gets the model of the groups. Call replay_data_done(out),
+ * also on failure. */
 NODISCARD int replay_data_open(const struct local_places *places, const struct conf_list *local,
                                const struct replay_of *of, struct job_spec *spec,
                                struct replay_data *out, struct err *err);
 void replay_data_done(struct replay_data *data);
-/* The data of a group. */
+/* Return the data of a group. */
 const struct local_job_data *replay_data_of(const struct replay_data *data, size_t group);
 /* Count the samples that an incarnation trained on: the first ones of its group's data.
- * ERR_INVALID: the data that were given do not begin with them. */
+ * ERR_INVALID: the given data does not begin with these samples. */
 NODISCARD int replay_data_count(const struct replay_data *data, const struct mix_member *own,
                                 struct job_data *out, struct err *err);
 

@@ -1,5 +1,5 @@
-/* replay_file.h: the files that `paceline-agent replay` reads beside the job: the log of its mixes
- * and the specs of its groups. For replay.c. */
+/* replay_file.h: the files that `paceline-agent replay` reads in addition to the job: the log of
+ * its mixes and the specs of its groups. For replay.c. */
 #ifndef AGENT_OFFLINE_REPLAY_FILE_H
 #define AGENT_OFFLINE_REPLAY_FILE_H
 
@@ -10,8 +10,8 @@
 #include "schema/mix.h"
 
 /* Read the answer of GET /v1/jobs/{id}/mixes, an array of such answers (its pages in order), or an
- * array of their items. *out: [*count], freed by the caller. ERR_INVALID for a file that is none of
- * these, lacks later pages, or has records of several jobs. Errors name the path. */
+ * array of their items. *out: [*count], freed by the caller. ERR_INVALID for a file in another
+ * form, without the later pages, or with records of several jobs. Errors name the path. */
 NODISCARD int replay_file_mixes(const char *path, struct mix_record **out, size_t *count,
                                 struct err *err);
 

@@ -1,5 +1,5 @@
-/* replay_log.h: the records of a gossip job's mixes (schema/mix.h) by what they are about, and the
- * checks that need no knowledge of what is repeated. For replay_plan.c. Pure. */
+/* replay_log.h: an index of the records of a gossip job's mixes (schema/mix.h), and the checks that
+ * do not depend on which part is replayed. For replay_plan.c. Pure. */
 #ifndef AGENT_OFFLINE_REPLAY_LOG_H
 #define AGENT_OFFLINE_REPLAY_LOG_H
 
@@ -21,36 +21,38 @@ struct replay_index {
     const struct mix_record **by_xid;       /* [count] by match, kind, group and generation */
     const struct mix_record **own;          /* starts and moves by incarnation, in order */
     const struct mix_record **average;      /* [averages] by match, group and generation */
-    const struct mix_record **stored;       /* [stored_count] by match: who has sent its average */
+    const struct mix_record **stored;       /* [stored_count] by match: the group that has sent its
+                                             * average */
     struct replay_incarnation *incarnation; /* [incarnations] by group and generation */
     size_t count, averages, incarnations, stored_count;
 };
 
-/* *out is what replay_index_done takes, also on failure. The records are borrowed. ERR_INVALID
- * names the record that is malformed, is there twice, is of a group that the job does not have or
- * of an incarnation whose start is missing, is out of order, or contradicts another one;
+/* Build the index. Call replay_index_done(out), also on failure. The records are borrowed.
+ * ERR_INVALID names a record that is malformed, duplicate, out of order, of a group that the job
+ * does not have or of an incarnation without a start, or that contradicts another one;
  * ERR_MEMORY. */
 NODISCARD int replay_index_new(const struct mix_record *record, size_t count, size_t groups,
                                struct replay_index *out, struct err *err);
 void replay_index_done(struct replay_index *index);
 
-/* Where an incarnation is in the index; incarnations: it has no start. */
+/* Return the position of an incarnation in the index; `incarnations`: it has no start. */
 size_t replay_index_find(const struct replay_index *index, const struct mix_member *member);
-/* The first average of a match, or the one that this group has computed; averages: there is none.
- * author: its group and generation; NULL: any. */
+/* Return the position of the average of a match by this author, a group and generation; NULL: the
+ * first average of any author; `averages`: there is none. */
 size_t replay_index_average(const struct replay_index *index, struct mix_xid xid,
                             const struct mix_member *author);
-/* The record that says which average of a match became a checkpoint; NULL: none does. */
+/* Return the record that says which average of a match became a checkpoint; NULL: none did. */
 const struct mix_record *replay_index_stored(const struct replay_index *index, struct mix_xid xid);
-/* Whether both are averages of the same copies with the same shares, in the same order. */
+/* Return whether both are averages of the same copies with the same shares, in the same order. */
 bool replay_averages_agree(const struct mix_record *a, const struct mix_record *b);
 
-/* ERR_INVALID if the incarnation had no such state, or its records do not say how it came to it.
- * by: the record that names it. */
+/* Check that the incarnation had the state of this copy. ERR_INVALID if it did not, or if its
+ * records do not say how it reached that state. by: the record that names the copy. */
 NODISCARD int replay_check_copy(const struct replay_incarnation *incarnation,
                                 const struct mix_member *copy, const struct mix_record *by,
                                 struct err *err);
-/* The moves of an incarnation up to the one after the step `version`, that included. */
+/* Return the number of moves of an incarnation up to and including the one after the step
+ * `version`. */
 size_t replay_moves_until(const struct replay_incarnation *incarnation, int64_t version);
 
 static inline bool replay_is_of(const struct mix_member *a, const struct mix_member *b)
@@ -67,7 +69,7 @@ static inline bool replay_is_copy(const struct mix_member *a, const struct mix_m
 struct replay_name {
     char text[REPLAY_NAME_MAX];
 };
-/* How errors name a record: "pair 1:42 of group 2, generation 1048577". */
+/* Return the name of a record for errors: "pair 1:42 of group 2, generation 1048577". */
 struct replay_name replay_name(const struct mix_record *record);
 
 #endif

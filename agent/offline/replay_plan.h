@@ -1,10 +1,10 @@
-/* replay_plan.h: the log of the mixes of a gossip job (schema/mix.h) as a list of actions that
- * repeats it: trainings, copies, moves and averages, in an order in which everything is there when
- * it is needed. It trains nothing itself. For replay.c. Pure.
+/* replay_plan.h: turns the log of a gossip job's mixes (schema/mix.h) into a list of actions that
+ * repeat the job: trainings, copies, moves and averages, each after the actions on which it
+ * depends. It does not train. For replay.c. Pure.
  *
- * Only what the last average depends on is repeated. Incarnations of groups advance as in a data
- * flow, the one with the oldest match first, so that few copies are kept at a time. A copy that
- * several records name is taken once and kept until the last of them has used it. */
+ * It repeats only the actions on which the last average depends. Incarnations of groups advance as
+ * in a data flow, the one with the oldest match first, so that few copies are kept at a time. A
+ * copy that several records name is made once and kept until the last of them has used it. */
 #ifndef AGENT_OFFLINE_REPLAY_PLAN_H
 #define AGENT_OFFLINE_REPLAY_PLAN_H
 
@@ -15,8 +15,8 @@
 #include "base/err.h"
 #include "schema/mix.h"
 
-/* There are places for whole states of groups, with their optimizer, and for copies, which have
- * parameters and running statistics only. An action names places by their index. */
+/* There are places for whole states of groups, with their optimizer state, and places for copies,
+ * which have only parameters and running statistics. An action names places by their index. */
 enum replay_work {
     REPLAY_START,   /* `state`: version 0 of the job, or of the average `peer`; a new optimizer */
     REPLAY_FORK,    /* `state`: all of the state `own` */
@@ -35,16 +35,16 @@ struct replay_action {
     int64_t group;           /* of the state */
     int64_t first, last;
     int64_t rate_step;
-    const struct mix_record *record; /* that says so; borrowed from the log */
+    const struct mix_record *record; /* the record of the action; borrowed from the log */
 };
 
 struct replay_plan {
     struct replay_action *action;
     size_t count;
     size_t *source;                /* copies of averages */
-    size_t states, copies;         /* places: the largest numbers that are in use at a time */
+    size_t states, copies;         /* numbers of places: the most in use at a time */
     size_t groups;                 /* of the largest average */
-    int64_t steps;                 /* that are trained */
+    int64_t steps;                 /* to train */
     const struct mix_record *last; /* the last average */
 };
 
@@ -55,9 +55,9 @@ struct replay_log {
     bool all_averages; /* repeat all averages of the log, not only the last one */
 };
 
-/* The log is borrowed for the life of the plan. ERR_INVALID for a log that has no average, that
- * contradicts itself, or in which a record is missing that the average depends on: the error names
- * the record. ERR_MEMORY. O(records * (log records + incarnations)). */
+/* Make the plan. The log is borrowed for the life of the plan. ERR_INVALID for a log that has no
+ * average, that contradicts itself, or that lacks a record on which the average depends; the error
+ * names the record. ERR_MEMORY. O(records * (log records + incarnations)). */
 NODISCARD int replay_plan_new(const struct replay_log *log, struct replay_plan **out,
                               struct err *err);
 void replay_plan_free(struct replay_plan **plan);

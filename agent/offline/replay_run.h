@@ -1,6 +1,6 @@
-/* replay_run.h: does the actions of a plan (replay_plan.h): one stage of the whole model trains all
- * groups by turns, and the states of the others lie beside it. For replay.c; one thread (and the
- * pool's). */
+/* replay_run.h: runs the actions of a plan (replay_plan.h). One stage of the whole model trains all
+ * groups in turn; the states of the other groups are stored outside the stage. For replay.c; one
+ * thread (and the pool's). */
 #ifndef AGENT_OFFLINE_REPLAY_RUN_H
 #define AGENT_OFFLINE_REPLAY_RUN_H
 
@@ -24,9 +24,9 @@ struct replay_run_config {
     const struct replay_data *data;
     const struct local_model *model;
     size_t threads;
-    /* After each step: so many are done. */
+    /* Called after each step with the number of steps done. */
     void (*stepped)(void *arg, int64_t steps);
-    /* An average is there; the source is valid in this call. */
+    /* Called when an average is complete; the source is valid during the call. */
     int (*averaged)(void *arg, const struct mix_record *record, const struct model_source *source,
                     struct err *err);
     void *arg;
@@ -38,9 +38,9 @@ struct replay_run;
 NODISCARD int replay_run_new(const struct replay_run_config *config, struct replay_run **out,
                              struct err *err);
 void replay_run_free(struct replay_run **run);
-/* The memory that it takes in all, about. */
+/* Return the approximate total memory of the run. */
 uint64_t replay_run_bytes(const struct replay_run *run);
-/* Do all actions. ERR_DIVERGED, and errors of `averaged`. */
+/* Run all actions. ERR_DIVERGED, and errors of `averaged`. */
 NODISCARD int replay_run_all(struct replay_run *run, struct err *err);
 
 #endif

@@ -5,7 +5,8 @@
  * Tensors between stages are coded as the plan says, since codecs change the weights.
  *
  * The state of a version depends on the versions that forward and backward use, not on the order of
- * stages and batches (train.h). So batches pass one after the other, and one batch is in memory. */
+ * stages and batches (train.h). So batches pass through one at a time, and only one batch is in
+ * memory. */
 #ifndef AGENT_OFFLINE_STAGED_H
 #define AGENT_OFFLINE_STAGED_H
 
@@ -24,7 +25,7 @@ struct staged_config {
     struct work_data data;
     size_t threads;
     int64_t total_steps;
-    struct checkpoint_file *checkpoint; /* of units that start from it; NULL: none do */
+    struct checkpoint_file *checkpoint; /* of units that start from a checkpoint; NULL: none do */
     const struct work_listener *listener;
 };
 
@@ -36,7 +37,7 @@ void staged_free(struct staged **staged);
 
 /* Train all steps of the job. Errors as stage_loop. */
 NODISCARD int staged_run(struct staged *staged, const struct plan_file *plans, struct err *err);
-/* After it: as train_unit_export. */
+/* Export a unit after staged_run, as train_unit_export. */
 NODISCARD int staged_export_unit(struct staged *staged, size_t unit, train_write_fn write,
                                  void *arg, struct err *err);
 

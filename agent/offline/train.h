@@ -1,5 +1,6 @@
-/* train.h: `paceline-agent train`: a whole job in one process, without coordinator and peers,
- * through the same stage code as a job over many devices: the reference for the law. For main.c. */
+/* train.h: `paceline-agent train`: trains a whole job in one process, without coordinator and
+ * peers, with the same stage code as a job on many devices. It is the reference for the law. For
+ * main.c. */
 #ifndef AGENT_OFFLINE_TRAIN_H
 #define AGENT_OFFLINE_TRAIN_H
 

@@ -5,7 +5,7 @@
  *     data        F32 [n]  parameters, or sums of gradients, of consecutive layers
  *     statistics  F32 [n]  of batch-norm, by micro-batch and layer
  *
- * and in __metadata__ what struct body_note says. Allocates nothing. Any thread. */
+ * and in __metadata__ the fields of struct body_note. Allocates nothing. Any thread. */
 #ifndef AGENT_PARAMETER_SERVER_BODY_H
 #define AGENT_PARAMETER_SERVER_BODY_H
 
@@ -33,12 +33,12 @@ struct body_note {
     struct round_mark mark;
 };
 
-/* Bytes without the header. */
+/* Return the bytes of the body without the header. */
 size_t body_bytes(const struct body *body);
 /* Return the bytes of the header. */
 size_t body_write_header(const struct body *body, const struct body_note *note,
                          char out[BODY_HEADER_MAX]);
-/* Check that a header is that of the body expected, or, with `last`, of one without tensors.
+/* Check that a header belongs to the expected body or, with `last`, to one without tensors.
  * ERR_FORMAT. */
 NODISCARD int body_read_header(const void *bytes, size_t size, const struct body *expected,
                                struct body_note *note, struct err *err);

@@ -1,5 +1,5 @@
-/* member.h: one device of one generation of parameter_server at work, as worker, server or both:
- * its arithmetic (libtrain), its protocol (core/exchange), and where the data of messages is.
+/* member.h: one device in one generation of parameter_server, as worker, server or both: its
+ * arithmetic (libtrain), its protocol (core/exchange), and the memory of the data of messages.
  * member_new allocates everything; later calls allocate nothing.
  *
  * Threads: the compute thread makes the member and runs member_loop (member_loop.h); the receiver
@@ -38,36 +38,37 @@ void member_measure(struct member *member, struct heartbeat *out);
 
 /* ---- data of messages ---- */
 
-/* Where the data of a message is on this device. */
+/* The memory of a message's data on this device. */
 struct member_view {
     struct body body;
     double *numbers;
     float *data;                      /* in the form of the arena */
     const struct member_arena *arena; /* of the layers; NULL: there are none */
     size_t first, end;                /* layers of the model */
-    bool backward; /* the data of the last layer comes first, as backward passes make it */
+    bool backward; /* the data of the last layer comes first, in the order of backward passes */
     bool running;  /* statistics: the running ones; else what these micro-batches have added: */
     struct reduce_range micro_batches;
 };
-/* outgoing: this device sends it (of PARAMETERS: the answer). */
+/* Return the view of a message. outgoing: this device sends the data (PARAMETERS: of the
+ * answer). */
 struct member_view member_view(struct member *member, const struct exchange_message *message,
                                bool outgoing);
 struct member_piece {
     void *data;
     size_t size;
-    size_t layer; /* backward: whose data it is; else the view's end */
+    size_t layer; /* backward: the layer of the data; else the view's end */
 };
-/* The piece of the body at `offset` bytes, below body_bytes. */
+/* Return the piece of the body at `offset` bytes, below body_bytes. */
 struct member_piece member_piece(const struct member_view *view, size_t offset);
-/* Whether all numbers and statistics of a body are finite. Of its data the update sees to that. */
+/* Return whether all numbers and statistics of a body are finite. The update checks its data. */
 bool member_is_finite(const struct member_view *view);
-/* Both have the same body. */
+/* Copy the data of one view to another with the same body. */
 void member_copy(const struct member_view *from, const struct member_view *to);
 
 /* ---- the receiver: requests of other stages ---- */
 
 size_t member_index(const struct member *member);
-/* The stage of a device; STAGES_MAX: none. */
+/* Return the stage of a device; STAGES_MAX: none. */
 size_t member_stage_of(const struct member *member, const char *device_id);
 enum exchange_verdict member_offer(struct member *member, const struct exchange_message *message,
                                    struct exchange_claim *claim);
@@ -83,7 +84,7 @@ enum exchange_verdict member_commit(struct member *member, const struct exchange
 /* handle: below MEMBER_PULLS_MAX. */
 enum exchange_verdict member_pull(struct member *member, const struct exchange_message *message,
                                   size_t handle);
-/* Whether the parked request is answered; *verdict says how. */
+/* Return whether the parked request has an answer, in *verdict. */
 bool member_answered(struct member *member, size_t handle, enum exchange_verdict *verdict);
 void member_forget(struct member *member, size_t handle);
 /* Return the last version of the generation. */
@@ -94,7 +95,7 @@ bool member_serve(struct member *member, const struct exchange_message *message,
 
 /* ---- the callers: requests to other stages ---- */
 
-/* Requests wait in lanes: pulls, what is pushed, and notices to each stage. */
+/* Requests wait in lanes: pulls, pushes, and notices to each stage. */
 enum { MEMBER_PULLS, MEMBER_PUSHES, MEMBER_NOTICES };
 #define MEMBER_LANES (MEMBER_NOTICES + STAGES_MAX)
 
@@ -102,7 +103,7 @@ enum { MEMBER_PULLS, MEMBER_PUSHES, MEMBER_NOTICES };
 bool member_next_message(struct member *member, size_t lane, int64_t wait_ns,
                          struct exchange_message *out);
 bool member_wants(struct member *member, const struct exchange_message *message);
-/* CONTRIBUTION: whether the sums of all its layers are final. */
+/* CONTRIBUTION: return whether the sums of all its layers are final. */
 bool member_has_sums(struct member *member, const struct exchange_message *message);
 /* CONTRIBUTION: wait until the layers from `layer` on may be sent. */
 enum member_sums {
@@ -114,22 +115,22 @@ enum member_sums member_wait_sums(struct member *member, const struct exchange_m
                                   size_t layer);
 /* Note that bytes of a message have arrived here. */
 void member_moved(struct member *member, size_t bytes);
-/* Note when the server could begin to send the first layer of PARAMETERS (clock_now_seconds). 0:
- * the pull of this step is not measured. */
+/* Note the time (clock_now_seconds) at which the server could begin to send the first layer of
+ * PARAMETERS. 0: the pull of this step is not measured. */
 void member_pull_began(struct member *member, double began_seconds);
 void member_pulled(struct member *member, const struct exchange_message *message, size_t end);
 NODISCARD int member_ended(struct member *member, const struct exchange_message *message,
                            int64_t version, struct err *err);
 void member_sent(struct member *member, const struct exchange_message *message);
-/* Deliver a message from this stage to itself. *done is false: it cannot be delivered yet. */
+/* Deliver a message from this stage to itself. *done false: it cannot be delivered yet. */
 NODISCARD int member_deliver(struct member *member, const struct exchange_message *message,
                              bool *done, struct err *err);
-/* A transfer as the caller measured it. */
+/* A transfer, as the calling thread measured it. */
 struct member_transfer {
     double bytes;
     double seconds;        /* without the time for which the answer was parked */
-    bool parked;           /* it was, */
-    double answer_seconds; /* and then came in these, from its first byte to its last */
+    bool parked;           /* it was parked, */
+    double answer_seconds; /* then: seconds from the first byte of the answer to the last */
 };
 void member_add_link(struct member *member, const struct exchange_message *message,
                      const struct member_transfer *transfer);

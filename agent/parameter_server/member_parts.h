@@ -15,7 +15,8 @@
 #include "agent/runtime/task_clock.h"
 #include "libtrain/train.h"
 
-/* Messages of a lane at once: pulls and pushes of a window, results, and a stage's notices. */
+/* Maximum number of messages in a lane: pulls and pushes of a window, results, and a stage's
+ * notices. */
 #define MEMBER_LANE_MAX (EXCHANGE_WINDOW_MAX + EXCHANGE_RESULTS + 3)
 
 struct member_lane {
@@ -24,28 +25,28 @@ struct member_lane {
     pthread_cond_t filled;
 };
 
-/* Where a layer is in the arenas of a libtrain stage, in floats. */
+/* The place of a layer in the arenas of a libtrain stage, in floats. */
 struct member_place {
     size_t first, count;                       /* parameters, sums of gradients */
-    size_t statistics_first, statistics_count; /* of its unit, with the first layer of that */
+    size_t statistics_first, statistics_count; /* of its unit, at the unit's first layer */
 };
 
 /* The layers [first, end) of the model in a libtrain stage. */
 struct member_arena {
     struct train_stage *train; /* NULL: the device has no such stage */
-    float *parameters;         /* of it; other threads do not ask it while it is updated */
+    float *parameters;         /* of `train`; other threads must not read them during an update */
     size_t first, end;
     struct member_place *place; /* [end - first] */
     size_t floats;              /* of all of them */
 };
 
 enum member_pull_state { PULL_NONE, PULL_PARKED, PULL_ANSWERED };
-/* Handles of requests by this device itself are from here on. */
+/* The first handle of requests by this device itself. */
 #define MEMBER_OWN_PULLS MEMBER_PULLS_MAX
 #define MEMBER_HANDLES (MEMBER_OWN_PULLS + EXCHANGE_WINDOW_MAX)
 
 struct member {
-    struct work work;            /* first: what the row is called with */
+    struct work work;            /* first: the row's functions get a pointer to it */
     struct assignment_run *run;  /* a copy without JSON */
     const struct job_spec *spec; /* the keeper's, as the next one */
     struct cancel *cancel;
@@ -75,16 +76,16 @@ struct member {
     struct transfers *transfers;
     unsigned char *input; /* of a micro-batch */
     int32_t *labels;
-    bool sums_held; /* libtrain has the sums of the last step */
+    bool sums_held; /* libtrain still has the sums of the last step */
     double step_began_seconds;
-    double pass_seconds, pass_stopped_seconds; /* of the present pass, as of a timing_task */
-    size_t segments[2], told[2]; /* push, pull: of the step; those that were reported */
+    double pass_seconds, pass_stopped_seconds; /* of the current pass, as in a timing_task */
+    size_t segments[2], told[2];               /* push, pull: of the step; those reported */
     struct task_clock clock;
-    /* Bytes that may still arrive before the next task: more are repeats, and no progress. */
+    /* Bytes that may still arrive before the next task. More bytes are repeats and no progress. */
     atomic_int_least64_t moves_left;
 
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* something did for the compute thread */
+    pthread_cond_t changed; /* something changed for the compute thread */
     pthread_cond_t moved;   /* for callers that wait for sums, or for an answer of this device */
     struct exchange *exchange;
     struct member_lane lane[MEMBER_LANES];
@@ -96,7 +97,7 @@ struct member {
     struct timing_transfers links;
     double pull_began_seconds; /* of the step's first pull; 0: it is not measured */
     double push_began_seconds; /* of the step's last backward pass */
-    double push_seconds;       /* of a step that is not reported yet */
+    double push_seconds;       /* of a step that was not reported yet */
     int64_t pushed_step;       /* that step; 0: none */
     struct callers *callers;   /* of its row; NULL: not started */
 };
@@ -111,8 +112,8 @@ static inline bool member_works(const struct member *member)
     return member->share.first < member->share.end;
 }
 
-/* Something has changed in the protocol: hand out messages and answers, wake who waits. Under the
- * lock. */
+/* Hand out messages and answers after a change of the protocol's state, and wake waiting threads.
+ * Under the lock. */
 void member_settle(struct member *member);
 
 #endif

@@ -19,7 +19,7 @@
 
 struct message_path message_kind_path(const char *url, const struct job_id *job, int64_t generation,
                                       const struct exchange_message *message);
-/* Set kind and done by the name. false: there is none such. */
+/* Set kind and done by the name. false: unknown name. */
 bool message_kind_find(const char *name, struct exchange_message *message);
 /* As stage_role_notifies, from this stage. */
 bool message_kind_notifies(const struct assignment_run *run, size_t other);

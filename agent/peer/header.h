@@ -21,8 +21,8 @@ static inline bool header_is_whole(const struct header *header)
     return header->size > 0 && header->got == header->size;
 }
 
-/* Take bytes of the header, which is not whole; *taken: how many. ERR_FORMAT; ERR_LIMIT: it has
- * more than `most`. */
+/* Take bytes of a header that is not whole yet; *taken: how many. ERR_FORMAT; ERR_LIMIT: the header
+ * has more than `most` bytes. */
 NODISCARD int header_take(struct header *header, size_t most, const void *data, size_t size,
                           size_t *taken, struct err *err);
 

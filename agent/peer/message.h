@@ -35,7 +35,7 @@ struct message_path message_snapshot_path(const char *url, const struct job_id *
 struct message_path message_ping_path(const char *url, const struct job_id *job,
                                       int64_t generation);
 
-/* What a header says beside the tensor's form. */
+/* The content of a header besides the tensor's form. */
 struct message_note {
     bool last;          /* the stop mark */
     size_t coded_bytes; /* of a coded tensor */
@@ -49,10 +49,11 @@ size_t message_write_header(const struct work_tensor *tensor, const struct messa
 NODISCARD int message_read_header(const void *bytes, size_t size,
                                   const struct work_tensor *expected, struct message_note *note,
                                   struct err *err);
-/* The metadata of a note: "last", and "snapshot" with "keep". false: they cannot be read. */
+/* Write or read the metadata of a note: "last", and "snapshot" with "keep". false: they cannot be
+ * read. */
 void message_write_note(const struct message_note *note, struct safetensors_header *header);
 bool message_read_note(const struct safetensors_header *header, struct message_note *note);
-/* Data bytes of a tensor; of a coded one the most that can be. */
+/* Return the data bytes of a tensor; for a coded tensor the maximum. */
 size_t message_data_bytes(const struct work_tensor *tensor);
 
 #endif

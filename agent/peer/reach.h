@@ -1,6 +1,6 @@
-/* reach.h: calls of a plan's device to another one, tried until one is answered, as core/repeat
- * decides. What each try shows of the other device goes to the list of troubles. A reach is
- * constant and may be shared; each thread calls with a client of its own. */
+/* reach.h: calls from a device of a plan to another one, retried until one is answered, as
+ * core/repeat decides. The result of each try goes to the list of troubles. A reach is constant and
+ * may be shared; each thread calls with its own client. */
 #ifndef AGENT_PEER_REACH_H
 #define AGENT_PEER_REACH_H
 
@@ -42,26 +42,27 @@ struct reach_caller {
 NODISCARD int reach_caller_init(struct reach_caller *caller, struct err *err);
 void reach_caller_done(struct reach_caller *caller);
 
-/* A call to that URL, which lasts as long as it, without what is sent or taken. */
+/* Return a call to that URL, without its body and sink. url must outlive it. */
 struct http_call reach_call(const struct reach *reach, struct reach_caller *caller,
                             const char *method, const char *url, int64_t stall_ms);
-/* One try. Codes of http_client_call. */
+/* Make one try. Codes of http_client_call. */
 NODISCARD int reach_try(const struct reach *reach, struct reach_caller *caller,
                         const struct http_call *call, struct http_result *out, struct err *err);
-/* What the status of its answer means: repeat_code, with the problem as text. */
+/* Return the meaning of the answer's status: repeat_code, with the problem as text. */
 NODISCARD int reach_judge(const struct reach *reach, const struct reach_caller *caller,
                           enum repeat_kind kind, int status, struct err *err);
 
-/* One whole call of the user's. */
+/* One complete call, as the user defines it. */
 struct reach_tries {
     int (*once)(void *arg, struct err *err); /* a code of repeat.h */
-    bool (*wanted)(void *arg);               /* asked before each try; NULL: always */
+    bool (*wanted)(void *arg);               /* called before each try; NULL: always wanted */
     void *arg;
 };
-/* Try until a try is answered. Codes of `once`; ERR_CANCELLED; ERR_STALE: it is not wanted. */
+/* Try until a try is answered. Codes of `once`; ERR_CANCELLED; ERR_STALE: it is no longer
+ * wanted. */
 NODISCARD int reach_repeat(const struct reach *reach, const struct reach_caller *caller,
                            struct repeat *repeat, const struct reach_tries *tries, struct err *err);
-/* Check that the device is reachable; any answer shows it. */
+/* Check that the device is reachable; any answer proves it. */
 void reach_ask(const struct reach *reach, struct reach_caller *caller);
 
 #endif

@@ -15,9 +15,9 @@ void receive_pool_free(struct receive_pool **pool);
 /* Bodies of PUT; its context is the pool. */
 extern const struct http_sink receive_sink;
 
-/* Let all that wait for a slot try again. */
+/* Retry all tensors that wait for a slot. */
 void receive_retry(struct receive_pool *pool);
-/* When the first one has waited long enough, for a poll: -1 for never. */
+/* Return the timeout of a poll until the first waiting tensor has waited long enough; -1: never. */
 int receive_timeout_ms(const struct receive_pool *pool);
 
 #endif

@@ -1,6 +1,6 @@
-/* trust.h: TLS of this device: who it is, and whom its calls trust. The coordinator by its
- * authority, another device by its key alone, which the assignment names. Filled before the first
- * thread, constant afterwards. */
+/* trust.h: the TLS settings of this device: its own identity, and the peers that its calls trust.
+ * It trusts the coordinator by the CA, and another device only by the key that the assignment
+ * names. Filled before the first thread, constant afterwards. */
 #ifndef AGENT_PEER_TRUST_H
 #define AGENT_PEER_TRUST_H
 
@@ -18,13 +18,13 @@ struct trust {
     struct tls_server server;      /* of the listener for other agents */
 };
 
-/* ca_file: the coordinator's authority; "": the system's. own: the container of this device's key,
+/* ca_file: the coordinator's CA; "": the system's CAs. own: the container of this device's key,
  * borrowed. ERR_FORMAT: the file holds no certificate. */
 NODISCARD int trust_open(const char *ca_file, const struct certificate_pair *own, struct trust *out,
                          struct err *err);
 void trust_done(struct trust *trust);
-/* The settings of calls to the device with this key (hexadecimal). "" is nobody's. trust NULL, or
- * without TLS: none. */
+/* Set the TLS settings of calls to the device with this key (hexadecimal). "" matches no key. trust
+ * NULL, or without TLS: no settings. */
 void trust_peer(const struct trust *trust, const char *public_key, struct tls_client *out);
 
 #endif

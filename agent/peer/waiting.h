@@ -1,6 +1,6 @@
-/* waiting.h: requests of peers that wait until what they ask for is there: for how long, and when
- * the first one has waited long enough. By the place of a request among those of its routes. The
- * receiver's thread. */
+/* waiting.h: requests of peers that wait until the requested data is available: how long each has
+ * waited, and when the first one has waited long enough. A request is identified by its place among
+ * those of its routes. The receiver's thread. */
 #ifndef AGENT_PEER_WAITING_H
 #define AGENT_PEER_WAITING_H
 
@@ -20,15 +20,15 @@ struct waiting {
     size_t count; /* that wait */
 };
 
-/* The request waits from now on, at most park_ms; 0: the most that any may. */
+/* Let the request wait from now on, at most park_ms; 0: the maximum for any request. */
 void waiting_begin(struct waiting *waiting, size_t at, int64_t park_ms);
-/* It waits no more; it may not have waited. */
+/* End the wait of a request, if it waits. */
 void waiting_end(struct waiting *waiting, size_t at);
-/* Return the seconds that it has waited; 0: it does not. */
+/* Return the seconds that the request has waited; 0: it does not wait. */
 double waiting_seconds(const struct waiting *waiting, size_t at);
-/* Return whether its time is over. */
+/* Return whether the request has waited long enough. */
 bool waiting_is_over(const struct waiting *waiting, size_t at);
-/* Return when the first one has waited long enough, for a poll: -1 for never. */
+/* Return the timeout of a poll until the first request has waited long enough; -1: never. */
 int waiting_timeout_ms(const struct waiting *waiting);
 
 #endif

@@ -15,15 +15,15 @@ void ways_free(struct ways **ways);
 /* Use the relays of the assignment. */
 void ways_set(struct ways *ways, const struct assignment *assignment);
 
-/* Whom a call is to. All are borrowed. */
+/* The target of a call. All pointers are borrowed. */
 struct way_target {
     const struct device_id *device;
     const struct plan_id *plan;
     const char *relay_ticket; /* "": only directly */
     bool first;               /* the first call of a generation */
 };
-/* As http_client_call. *other: the call failed, and the next one takes another way, or a connection
- * of its own in place of a kept one, which may lead nowhere by now. */
+/* As http_client_call. *other: the call failed, and the next one takes another way, or a new
+ * connection in place of a kept one that may be dead. */
 NODISCARD int ways_call(struct ways *ways, const struct way_target *target,
                         struct http_client *client, const struct http_call *call,
                         struct http_result *out, bool *other, struct err *err);
@@ -35,7 +35,7 @@ struct relay_url {
     char text[URL_SIZE];
 };
 struct relay_url ways_relay_url(const char *coordinator, const struct relay_place *place);
-/* The name that a device parks with. */
+/* The name under which a device parks. */
 struct relay_name {
     char text[2 * ID_SIZE];
 };

@@ -1,8 +1,8 @@
 /* sender.h: one thread that sends a stage's tensors to one neighbour, in order, over one kept
- * connection, as core/repeat decides. A neighbour in a newer generation ends it silently: this
- * device's assignment is on its way. While there is nothing to send, the sender pings now and then,
- * so that a neighbour that dies while the whole pipeline waits for it is noticed too. Allocates
- * nothing per tensor. */
+ * connection, with the retries of core/repeat. If the neighbour is in a newer generation, the
+ * thread ends silently, because this device's new assignment is on its way. While it has nothing to
+ * send, the sender pings periodically, so that it also notices a neighbour that dies while the
+ * whole pipeline waits for it. Allocates nothing per tensor. */
 #ifndef AGENT_PIPELINE_SENDER_H
 #define AGENT_PIPELINE_SENDER_H
 
@@ -32,7 +32,7 @@ struct sender_config {
 
 NODISCARD int sender_start(const struct sender_config *config, struct sender **out,
                            struct err *err);
-/* After stage_cancel: waits for the thread's end. */
+/* Wait for the thread's end and free it, after stage_cancel. */
 void sender_free(struct sender **sender);
 /* Report the transfers since the last call. Any thread. */
 void sender_report_link(struct sender *sender, struct heartbeat *out);

@@ -1,4 +1,4 @@
-/* stage.h: one stage of one generation at work: its arithmetic (libtrain), its protocol
+/* stage.h: one running stage of one generation: its arithmetic (libtrain), its protocol
  * (core/pipeline), and the buffers between them and the neighbours. stage_new allocates everything;
  * later calls allocate nothing.
  *
@@ -23,7 +23,7 @@ enum stage_direction { STAGE_TO_NEXT, STAGE_TO_PREVIOUS };
 struct stage_config {
     struct job_id job;
     int64_t generation;
-    size_t index, count; /* this stage of how many */
+    size_t index, count; /* this stage; all stages */
     size_t first, end;   /* its units */
     size_t in_flight, previous_in_flight;
     bool strict;         /* as of pipeline_config */
@@ -45,10 +45,10 @@ struct stage_config {
 struct stage;
 
 /* model: taken, also on failure. The state of the keeper's units is undefined. ERR_INVALID when the
- * numbers do not fit the model; ERR_MEMORY. To be called by the thread that will compute. */
+ * numbers do not fit the model; ERR_MEMORY. The thread that will compute must call it. */
 NODISCARD int stage_new(const struct stage_config *config, struct model **model, struct stage **out,
                         struct err *err);
-/* What its generation and its receiver know of it; references are counted there. */
+/* Return the stage as a work, for its generation and its receiver. The work counts references. */
 struct work *stage_work(struct stage *stage);
 void stage_release(struct stage **stage);
 struct keeper *stage_keeper(const struct stage *stage);
@@ -63,16 +63,16 @@ void stage_take_rounds(struct stage *stage, const struct round round[REPLICA_KIN
 void stage_cancel(struct stage *stage);
 
 /* ---- inspection; any thread ---- */
-/* The last step applied. */
+/* Return the last step applied. */
 int64_t stage_step(const struct stage *stage);
 /* Add step, unit_seconds, update_seconds, stage_seconds, busy_ms and the open rounds. */
 void stage_measure(struct stage *stage, struct heartbeat *out);
 
-/* The form that a received tensor must have. */
+/* Return the form that a received tensor must have. */
 struct work_tensor stage_expect(const struct stage *stage, const struct transfer *transfer);
 
 /* ---- the senders ---- */
-/* A new coder for the tensors of that direction, for its sender; NULL: they are not coded. */
+/* Create a coder for the sender of that direction. *out NULL: the tensors are not coded. */
 NODISCARD int stage_new_coder(const struct stage *stage, enum stage_direction direction,
                               struct coder **out, struct err *err);
 
@@ -84,12 +84,13 @@ struct stage_outgoing {
     struct work_tensor tensor;
     size_t output;
 };
-/* Wait up to wait_ns for a tensor of that direction. false: none; true also if cancelled. */
+/* Wait up to wait_ns for a tensor of that direction. false: none; true: one is queued, or the stage
+ * was cancelled. */
 bool stage_wait_outgoing(struct stage *stage, enum stage_direction direction, int64_t wait_ns);
 /* Wait for the next tensor of that direction, in order. false: cancelled. */
 bool stage_next_outgoing(struct stage *stage, enum stage_direction direction,
                          struct stage_outgoing *out);
-/* The neighbour has it. */
+/* Note that the neighbour has the tensor. */
 void stage_outgoing_sent(struct stage *stage, const struct stage_outgoing *outgoing);
 
 #endif

@@ -14,8 +14,8 @@
 #include "agent/pipeline/stage.h"
 #include "libtrain/train.h"
 
-/* A bounded queue: each tensor in it holds a buffer, so it cannot outgrow their number, one sum,
- * one metric and one mark. */
+/* A bounded queue. Each tensor in it holds a buffer, so its length is at most the number of buffers
+ * plus one sum, one metric and one mark. */
 struct outgoing_queue {
     struct stage_outgoing *item;
     size_t capacity, first, count;
@@ -23,7 +23,7 @@ struct outgoing_queue {
 };
 
 struct stage {
-    struct work work;            /* first: what the row is called with */
+    struct work work;            /* first: the row's functions get a pointer to it */
     const struct job_spec *spec; /* the keeper's, as the next two */
     struct cancel *cancel;
     struct train_stage *train;
@@ -52,10 +52,10 @@ struct stage {
     int32_t *labels; /* [micro_batch][label_count] of the last stage */
 
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* something did for the compute thread */
+    pthread_cond_t changed; /* something changed for the compute thread */
     struct pipeline *pipeline;
     struct outgoing_queue queue[2];
-    bool room_wanted; /* somebody waits for a slot */
+    bool room_wanted; /* a received tensor waits for a slot */
     struct timing timing;
     struct sender *sender[2]; /* of its row; NULL: not started */
 };
@@ -70,7 +70,7 @@ static inline bool stage_is_last(const struct stage *stage)
     return stage->config.index + 1 == stage->config.count;
 }
 
-/* The number in a slot or buffer of LANE_NORM, LANE_TOTAL or LANE_JUDGED. */
+/* Return the number in a slot or buffer of LANE_NORM, LANE_TOTAL or LANE_JUDGED. */
 static inline double *stage_number(unsigned char *const *lane)
 {
     return (double *)(void *)lane[0];
@@ -81,19 +81,19 @@ static inline enum stage_direction stage_direction_of(const struct transfer *tra
     return transfer_info(transfer)->back ? STAGE_TO_PREVIOUS : STAGE_TO_NEXT;
 }
 
-/* The form of a tensor that the stage receives, or (outgoing) sends. */
+/* Return the form of a tensor that the stage receives, or (outgoing) sends. */
 struct work_tensor stage_tensor_of(const struct stage *stage, const struct transfer *transfer,
                                    bool outgoing);
 
 /* ---- a group of a gossip job: it has a mixer (stage_mix.c) ---- */
 NODISCARD int stage_make_mixer(struct stage *stage, const struct work_config *config,
                                struct err *err);
-/* The compute thread at the boundary after `version`. */
+/* Do the mixer's work on the compute thread at the boundary after `version`. */
 void stage_mix(struct stage *stage, int64_t version);
-/* It stops at this version: give copies until the records of its moves are stored, or until it is
- * cancelled. */
+/* Serve copies after the stop at this version until the records of the group's moves are stored, or
+ * until the stage is cancelled. */
 void stage_settle(struct stage *stage, int64_t version);
-/* After the last step: go on at its boundary until the stage is cancelled. */
+/* Continue the mixer's work at the boundary of the last step until the stage is cancelled. */
 void stage_linger(struct work *work);
 
 /* ---- parts of the row, as in work.h ---- */
@@ -109,7 +109,7 @@ void stage_abandon(struct work *work, const struct transfer *transfer,
                    const struct slot_claim *claim);
 void stage_mark(struct work *work, int64_t step);
 
-/* The stage of a work of that row. */
+/* Return the stage of a work of that row. */
 static inline struct stage *stage_of(struct work *work)
 {
     return (struct stage *)(void *)work;
