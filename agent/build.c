@@ -18,7 +18,8 @@
 #include "net/hash.h"
 
 #define AGENT_URL_MAX 640
-/* The memory of a stage has one copy of its state. Rounds need two more, and a stop another. */
+/* The memory of a stage includes one copy of its state. Rounds need two more copies, and a stop
+ * needs a third. */
 #define SNAPSHOTS_MORE 3
 
 /* One build in progress. */
@@ -90,7 +91,7 @@ static int count_memory(const struct build *build, uint64_t *needed, struct err 
     return 0;
 }
 
-/* Linux promises memory that it does not have: fail now rather than be killed later. */
+/* Linux overcommits memory. Fail now rather than be killed later. */
 static int check_memory(const struct build *build, struct err *err)
 {
     uint64_t needed;
@@ -160,7 +161,7 @@ static int open_set(struct build *build, const char *sha256, const char *in_use,
     return rc ? rc : check_samples(build, *out, samples, err);
 }
 
-/* Data that never leave this device. */
+/* Open data that never leaves this device. */
 static int open_own(struct build *build, const struct local_train *local, int64_t samples,
                     struct data **out, struct err *err)
 {

@@ -38,8 +38,8 @@ struct call {
 struct calls {
     struct calls_config config;
     struct call *first;               /* all under way */
-    struct call *present[CALL_KINDS]; /* the one of each kind that counts, or NULL */
-    bool failing[CALL_KINDS];         /* said in the log */
+    struct call *present[CALL_KINDS]; /* the active call of each kind, or NULL */
+    bool failing[CALL_KINDS];         /* as logged */
 };
 
 int calls_new(const struct calls_config *config, struct calls **out, struct err *err)
@@ -88,8 +88,7 @@ static void deliver(const struct calls *calls, struct session_event *event)
     calls->config.answered(calls->config.arg, event, NULL);
 }
 
-/* It is logged once when a kind of call begins to fail and once when it works again, not at each
- * try. */
+/* Log once when a kind of call begins to fail and once when it works again, not at each try. */
 static void tell_failure(struct calls *calls, enum call_kind kind, enum session_failure failure,
                          int64_t retry_after_ms, const char *why)
 {
@@ -217,7 +216,7 @@ static void call_done(void *arg, int code, const struct http_result *result, con
 
 /* ---- making one ---- */
 
-/* A new call of a kind, in place of the current one. NULL: out of memory, already reported. */
+/* Create a call of a kind in place of the current one. NULL: out of memory, already reported. */
 static struct call *new_call(struct calls *calls, enum call_kind kind, const char *path)
 {
     if (calls->present[kind]) {

@@ -289,7 +289,7 @@ int config_path(const struct config *config, const char *name, char out[CONFIG_P
                : err_set(err, ERR_LIMIT, "--state-dir '%s' is too long", config->state_directory);
 }
 
-/* The command line is read twice: it says where joined.conf is, and overrides it. */
+/* The command line is read twice, because it both locates joined.conf and overrides it. */
 static int read_over_joined(int argc, char **argv, struct config *out, bool *done, struct err *err)
 {
     struct conf_list positional = {0};
@@ -344,7 +344,7 @@ int config_read_join(int argc, char **argv, struct config *out, char **token, bo
     }
     if (rc == 0 && !*done) {
         (void)snprintf(out->coordinator, sizeof(out->coordinator), "%s", positional.item[0]);
-        /* The word of argv itself, so that the caller can overwrite it. */
+        /* Point to the word in argv itself, so that the caller can overwrite it. */
         for (int i = 1; positional.count > 1 && i < argc; i++) {
             *token = argv[i] == positional.item[1] ? argv[i] : *token;
         }

@@ -22,8 +22,8 @@ struct control {
     struct calls *calls;
     struct heartbeat *heartbeat; /* too large for a stack */
     struct report_batch *batch;
-    struct generation *generation; /* the present one, or a cancelled one that still ends */
-    bool discarded;                /* it was cancelled */
+    struct generation *generation; /* the current one, or a cancelled one that is still ending */
+    bool discarded;                /* the generation was cancelled */
     struct assignment *assignment; /* while its event is handled */
     uint64_t snapshot_revision;
     uint64_t metrics_lost;
@@ -35,7 +35,7 @@ struct control {
 
 /* ---- actions ---- */
 
-/* As far as --memory allows. */
+/* Return the free memory, at most that of --memory. */
 static int64_t free_memory(const struct device_context *device)
 {
     const uint64_t free_bytes = inventory_memory_for_plans();
@@ -56,7 +56,8 @@ static void beat(struct control *control, const struct session_action *action)
     ways_report(control->config.device->ways, heartbeat);
     heartbeat->replica_bytes_sent = atomic_load(control->config.device->replica_sent);
     heartbeat->replica_bytes_written = snapshot_bytes_written(control->config.device->snapshots);
-    /* First: a version that is listed is newer than no evaluation that the stage has not judged. */
+    /* List the holdings first, so that no listed version is newer than an evaluation that the stage
+     * has not judged. */
     if (heartbeat->all_holdings) {
         heartbeat->holding_count =
             snapshot_holdings(control->config.device->snapshots, heartbeat->holding);
@@ -68,7 +69,7 @@ static void beat(struct control *control, const struct session_action *action)
     calls_beat(control->calls, action, heartbeat);
 }
 
-/* With the data that are offered now. */
+/* Enrol with the data that is offered now. */
 static void enroll(struct control *control, const struct session_action *action)
 {
     struct enroll_request *request = &control->config.enroll;
@@ -126,7 +127,7 @@ static void prepare(struct control *control, int64_t serial)
     (void)probe_timer_step(&control->probing, false, clock_now_ms());
     probe_cancel(&control->probe); /* before the stage takes memory and processor */
     const struct assignment_run *run = &control->assignment->run;
-    size_t first, end; /* that it computes with or keeps */
+    size_t first, end; /* units that it computes with or keeps */
     assignment_loads(run, &first, &end);
     log_info("generation_prepares",
              "job=%s generation=%" PRId64 " stage=%" PRId64 " units=%zu-%zu version=%" PRId64,
@@ -171,7 +172,7 @@ static void do_action(struct control *control, const struct session_action *acti
         if (generation) {
             generation_drop(generation, &action->drop);
         } else {
-            (void)malloc_trim(0); /* an idle agent is to be small */
+            (void)malloc_trim(0); /* keep an idle agent small */
         }
         break;
     case SESSION_DO_PREPARE: prepare(control, action->serial); break;
@@ -197,7 +198,7 @@ static void do_action(struct control *control, const struct session_action *acti
     case SESSION_DO_BACK:
     case SESSION_DO_ROUNDS:
     case SESSION_DO_UPLOAD:
-        if (generation) { /* if not, it could not be started: its error is on the way */
+        if (generation) { /* NULL: it could not be started, and its error was reported */
             generation_tell(generation, action);
         }
         break;
@@ -267,7 +268,7 @@ static void look_at_holdings(struct control *control)
     }
 }
 
-/* The types of reports_note, in the order in which the session takes those of a batch. */
+/* The types of reports_note, in the order in which the session gets those of a batch. */
 static const enum session_event_type notes[] = {
     SESSION_ROUND_OPENED,    SESSION_MIX_CHANGED,  SESSION_MIX_AWAITED,
     SESSION_TROUBLE_CHANGED, SESSION_DATA_CHANGED,
@@ -303,8 +304,9 @@ void control_start(struct control *control)
 
 void control_turn(struct control *control)
 {
-    /* A stop is reported after the snapshots of its version. They are read between taking it and
-     * acting on it, so that no heartbeat says `stopped` before one lists them. */
+    /* A generation reports its stop after it has kept the snapshots of that version. Read the
+     * holdings after taking the reports and before handling them, so that no heartbeat says
+     * `stopped` before one lists these snapshots. */
     if (control->generation && !control->discarded) {
         generation_check_disk(control->generation);
     }

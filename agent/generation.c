@@ -37,8 +37,8 @@ struct generation {
     struct built built;
     struct outbox *outbox;
     struct orders orders;
-    struct mix_duty *mix; /* of the newest assignment of it; NULL: of the one that began it */
-    char kernels[KERNEL_TEXT_SIZE]; /* as measured, of a generation that does that alone */
+    struct mix_duty *mix;           /* of its newest assignment; NULL: of the one that began it */
+    char kernels[KERNEL_TEXT_SIZE]; /* measured; only if the generation measures kernels */
 };
 
 /* ---- callbacks ---- */
@@ -149,7 +149,7 @@ static int start_outbox(struct generation *generation, struct err *err)
     return rc;
 }
 
-/* The work exists: apply earlier calls to it, and show it to the other threads. */
+/* Apply earlier calls to the new work, and publish it to the other threads. */
 static void publish(struct generation *generation, struct built *built)
 {
     (void)pthread_mutex_lock(&generation->lock);
@@ -240,7 +240,8 @@ static void release(struct generation *generation)
         access_clear_work(generation->device.access, work);
         work->row->cancel(work);
     }
-    /* The control thread reads the work under the lock: it must find it complete, or none. */
+    /* The control thread reads the work under the lock, and must see either complete work or
+     * none. */
     (void)pthread_mutex_lock(&generation->lock);
     struct built built = generation->built;
     struct outbox *outbox = generation->outbox;
@@ -285,7 +286,7 @@ static void *live(void *arg)
     generation_free(&generation->previous);
     thread_set_name("prepare");
     snapshot_retain(generation->device.snapshots);
-    /* Again: the previous generation may have kept a snapshot since. */
+    /* Cut again, because the previous generation may have kept a snapshot since the first cut. */
     snapshot_cut(generation->device.snapshots, &generation->run->job, generation->run->generation,
                  generation->run->resume_version);
     const bool tunes = generation->run->tune;
@@ -297,8 +298,8 @@ static void *live(void *arg)
     if (rc != 0 && rc != ERR_CANCELLED) {
         reporter_error(&generation->reporter, code, &err);
     }
-    /* Done; but the stop mark may still be on its way to the next stage, and snapshots to where
-     * they are wanted. */
+    /* The work is done, but the stop mark may still be on its way to the next stage, and snapshots
+     * to their targets. */
     const struct work *work = generation->built.work;
     if (rc == 0 && work && work->row->linger) {
         work->row->linger(generation->built.work);

@@ -1,7 +1,7 @@
-/* A machine that joins knows nothing but a URL and a token. The token has the SHA-256 of the
- * coordinator's authority, so the authority may come from anybody (GET /ca.pem), and everything
- * after it is verified by it, whatever the clock says. Files change only after the coordinator has
- * accepted the key: a failure leaves an earlier configuration as it was. */
+/* A machine that joins knows only a URL and a token. The token contains the SHA-256 of the
+ * coordinator's CA, so the CA may come from an untrusted server (GET /ca.pem). The CA then verifies
+ * all further calls, regardless of the clock. Files change only after the coordinator has accepted
+ * the key, so a failure leaves an earlier configuration unchanged. */
 #include "agent/join.h"
 
 #include <errno.h>
@@ -29,14 +29,14 @@
 #define CONFIG_BYTES_MAX 65536
 #define AUTHORITY_FILE "ca.pem"
 #define PEER_PORT 7411
-/* Clocks that differ less are right enough for every certificate. */
+/* A smaller difference between clocks does not matter for any certificate. */
 #define CLOCK_MS_MAX (INT64_C(300) * 1000)
 
 struct joining {
     struct config config;
     struct join_token token;
     struct identity identity;
-    struct buf authority; /* PEM; empty: none of the coordinator's own */
+    struct buf authority; /* CA as PEM; empty: the coordinator has none of its own */
     struct tls_client tls;
     struct http_client *client;
     struct buf reply;
@@ -102,7 +102,7 @@ static int read_token(char *word, struct join_token *out, struct err *err)
 
 /* ---- calls ---- */
 
-/* Call it and keep its answer as a text. */
+/* Make the call and keep its answer as text. */
 static int call(struct joining *joining, const struct http_call *what, struct http_result *result,
                 struct err *err)
 {
@@ -114,7 +114,7 @@ static int call(struct joining *joining, const struct http_call *what, struct ht
     return rc ? rc : buf_append(&joining->reply, "", 1, err);
 }
 
-/* An answer other than success, for the user. */
+/* Return an unsuccessful answer as an error for the user. */
 static int refused(const struct joining *joining, int status, struct err *err)
 {
     char message[MESSAGE_SIZE];
@@ -123,7 +123,7 @@ static int refused(const struct joining *joining, int status, struct err *err)
                    message[0] ? message : "is it a Paceline coordinator of this version?");
 }
 
-/* Fetch the authority from whoever answers, and compare it with the token's hash. */
+/* Fetch the CA from an unverified server, and compare it with the hash in the token. */
 static int fetch_authority(struct joining *joining, struct err *err)
 {
     static const struct tls_client anybody = {.unverified = true};
@@ -148,7 +148,7 @@ static int fetch_authority(struct joining *joining, struct err *err)
               : 0;
 }
 
-/* Whom to trust: the authority of the token, or else that of --ca, or else the system's. */
+/* Choose the CA to trust: that of the token, else that of --ca, else the system's. */
 static int find_trust(struct joining *joining, struct err *err)
 {
     const struct config *config = &joining->config;
@@ -202,7 +202,7 @@ static int ask(struct joining *joining, struct join_reply *out, struct err *err)
 
 /* ---- the configuration ---- */
 
-/* A device whose coordinator is another machine must be reachable for other machines. */
+/* A device whose coordinator is on another machine must be reachable from other machines. */
 static void choose_listen(struct config *config, const struct address *own)
 {
     const char *host = own->storage.ss_family == AF_INET6 ? "[::]" : "0.0.0.0";
@@ -212,7 +212,7 @@ static void choose_listen(struct config *config, const struct address *own)
     }
 }
 
-/* The agent may start in another directory. */
+/* The agent may start in another directory, so paths must be absolute. */
 static int make_absolute(char path[CONFIG_PATH_MAX], struct err *err)
 {
     char *real = realpath(path, NULL);
@@ -249,7 +249,7 @@ static int write_files(struct joining *joining, char path[CONFIG_PATH_MAX], stru
 
 /* ---- the report ---- */
 
-/* Nothing depends on the clocks of boards but what people read. */
+/* Only output for people depends on the clock of a device. */
 static void print_clock(const struct join_reply *reply)
 {
     const int64_t own_ms = clock_wall_ms();
@@ -283,7 +283,7 @@ static void print_joined(const struct joining *joining, const struct join_reply 
 
 /* ---- the whole ---- */
 
-/* A token must not travel where others can read it. */
+/* Do not send a token over a connection that others can read. */
 static int check_way(const struct joining *joining, const struct address *own, struct err *err)
 {
     const struct config *config = &joining->config;

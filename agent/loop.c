@@ -22,10 +22,10 @@
 #include "libtrain/train.h"
 #include "net/http_client.h"
 
-#define END_MS 1500 /* for the step under way to end */
+#define END_MS 1500 /* timeout for the step under way */
 #define TURN_MS_MAX 60000
 #define ENDING_TURN_MS 20 /* while a cancelled generation still ends */
-#define EXIT_MS 10000     /* the service manager waits so much longer than an end can take */
+#define EXIT_MS 10000     /* the service manager waits this much longer than the longest end */
 
 struct loop {
     char cache[CONFIG_PATH_MAX + 8];
@@ -42,10 +42,10 @@ struct loop {
     struct service service;
     char address[URL_SIZE];
     int64_t leave_ms;     /* how long it may take to leave */
-    int64_t leave_due_ms; /* when that is over; INT64_MAX: it does not leave */
+    int64_t leave_due_ms; /* when that time is over; INT64_MAX: it does not leave */
 };
 
-/* Of an agent that listens at all addresses the coordinator fills in the host. */
+/* If the agent listens on all addresses, the coordinator fills in the host. */
 static void find_address(struct loop *loop, const struct config *config)
 {
     if (config->advertise[0] != '\0') {
@@ -252,8 +252,8 @@ static void begin_leave(struct loop *loop, int64_t now_ms)
     control_begin_leave(loop->control);
 }
 
-/* The first signal lets other devices take the work, the second one ends at once. Return whether
- * the agent ends now. */
+/* The first signal lets other devices take over the work; the second one ends the agent at once.
+ * Return whether the agent ends now. */
 static bool leaves(struct loop *loop, int leave_fd)
 {
     const int64_t now_ms = clock_now_ms();

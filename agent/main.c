@@ -67,8 +67,8 @@ static int run(const struct config *config, const struct identity *identity, int
     }
     rc = loop_run(loop, leave_fd, err);
     if (!loop_close(&loop)) {
-        /* A step of the arithmetic is still in progress, or a file system does not answer. Nothing
-         * on disk depends on their end. */
+        /* An arithmetic operation is still in progress, or a file system does not answer. The files
+         * on disk do not depend on its end. */
         if (rc != 0) {
             log_error("exit", "error=%s", log_quote(err->text).text);
         }
@@ -86,7 +86,7 @@ static int probe_command(int argc, char **argv, bool *misused, struct err *err)
 
 static int agent_command(int argc, char **argv, bool *misused, struct err *err)
 {
-    /* Few arenas and an early return of large blocks: an idle agent is to be small. */
+    /* Few arenas and an early return of large blocks keep an idle agent small. */
     (void)mallopt(M_ARENA_MAX, 2);
     (void)mallopt(M_MMAP_THRESHOLD, 128 << 10);
     struct config config;

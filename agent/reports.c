@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 
-/* A coordinator shows 120 bytes of an error, after the device and the code. */
+/* The coordinator shows 120 bytes of an error, after the device and the code. */
 #define SHOWN_BYTES 120
 #define FRONT_BYTES 40
 _Static_assert(SHOWN_BYTES < MESSAGE_SIZE, "a message holds the shown part");
@@ -52,7 +52,7 @@ void reports_free(struct reports **reports)
 /* Under the lock. */
 static void wake(const struct reports *reports)
 {
-    /* Fails only if the counter is full, and then it is readable. */
+    /* It fails only if the counter is full, and a full counter is readable. */
     (void)eventfd_write(reports->fd, 1);
 }
 
@@ -124,7 +124,7 @@ void reports_take(struct reports *reports, struct report_batch *out)
 {
     eventfd_t count;
     (void)pthread_mutex_lock(&reports->lock);
-    (void)eventfd_read(reports->fd, &count); /* nothing to read is fine: it does not block */
+    (void)eventfd_read(reports->fd, &count); /* it does not block if there is nothing to read */
     const struct report_batch *batch = &reports->batch;
     memcpy(out->metric, batch->metric, batch->metric_count * sizeof(batch->metric[0]));
     memcpy(out->event, batch->event, batch->event_count * sizeof(batch->event[0]));

@@ -9,8 +9,8 @@
 #include "base/process_metrics.h"
 #include "schema/limits.h"
 
-/* Neighbours by kind and codec. A job has few; with more than that over the agent's life, new ones
- * replace the oldest. */
+/* Maximum number of flows, each to a neighbour, by kind and codec. A job has few. If more occur
+ * during the agent's life, new ones replace the oldest. */
 #define FLOWS_MAX 64
 
 /* Transfers with one device since the start. */
@@ -21,7 +21,7 @@ struct flow {
     double count, seconds, bytes;
 };
 
-/* What the last heartbeat said, and what was counted. */
+/* The values of the last heartbeat, and counters. */
 struct numbers {
     struct device_id device; /* "": not enrolled */
     struct job_id job;

@@ -11,7 +11,7 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* wait_ms, up to a quarter more or less. */
+/* Return wait_ms, changed randomly by up to a quarter. */
 static int64_t jittered(struct call_pace *pace, int64_t wait_ms)
 {
     const int64_t span = wait_ms / 2 + 1;
@@ -40,7 +40,7 @@ int64_t call_timer_first_wait_ms(struct call_pace *pace)
 void call_timer_fail(struct call_timer *call, struct call_pace *pace, int64_t now_ms,
                      int64_t retry_after_ms, bool at_once)
 {
-    /* With the jitter, no wait is longer than the interval. */
+    /* Even with the jitter, no wait is longer than the interval. */
     const int64_t most_ms = clamp(pace->interval_ms, RETRY_MS_MIN, CALL_RETRY_MS_MAX) / 5 * 4;
     int64_t wait_ms = WAIT_MS_FIRST;
     for (unsigned i = 0; i < call->failures && wait_ms < most_ms; i++) {

@@ -172,8 +172,8 @@ void current_run_take_reply(struct current_run *run, int64_t beat_serial,
                             const struct heartbeat_reply *reply, int64_t revision,
                             struct session_actions *actions)
 {
-    /* Records name their match and group: it does not matter which run has reported them. But the
-     * coordinator ignores those of a job that the device has no more. */
+    /* Records name their match and group, so it does not matter which run has reported them. But
+     * the coordinator ignores records of a job that the device no longer has. */
     if (run->active && run->mixes && reply->revision == revision) {
         (void)session_actions_add(actions, SESSION_DO_MIXES_STORED);
     }

@@ -12,9 +12,9 @@ struct exchange {
     struct exchange_plan plan;
     struct exchange_course course;
     struct exchange_server
-        server;                /* of a server; a stage without units has one that does nothing */
-    struct exchange_lead lead; /* of stage 0; likewise */
-    struct exchange_worker worker; /* of a worker; likewise */
+        server; /* of a server; a stage that keeps no units has one that does nothing */
+    struct exchange_lead lead;     /* idle on stages other than 0 */
+    struct exchange_worker worker; /* idle on a stage that is not a worker */
     struct exchange_pulls pulls;
     struct orders orders;
     bool working; /* a task was given and is not done */
@@ -57,7 +57,7 @@ static bool serves(const struct exchange *exchange)
     return exchange_plan_is_server(&exchange->plan, exchange->plan.config.index);
 }
 
-/* Something has changed. */
+/* Let the parts react to a change. */
 static void settle(struct exchange *exchange)
 {
     if (leads(exchange)) {
@@ -147,8 +147,8 @@ void exchange_abandon(struct exchange *exchange, const struct exchange_message *
     }
 }
 
-/* A worker without units knows of the last version only: `done` of the newest step that it may have
- * sent may still be under way. */
+/* Of the commits, a worker without units is notified only of the last one, so the `done` of the
+ * newest step that it may have sent can still be under way. */
 static bool end_at(struct exchange *exchange, int64_t version)
 {
     struct exchange_course *course = &exchange->course;
@@ -250,7 +250,7 @@ void exchange_pulled(struct exchange *exchange, const struct exchange_message *m
 bool exchange_ended(struct exchange *exchange, const struct exchange_message *message,
                     int64_t version)
 {
-    /* A server hears of it from the lead. */
+    /* The lead notifies servers of the end. */
     return version <= message->step && (serves(exchange) || end_at(exchange, version));
 }
 

@@ -98,7 +98,7 @@ static bool all_are_done(const struct exchange_lead *lead, const struct exchange
     return true;
 }
 
-/* Whether the newest committed step has the evaluation that is due after it. */
+/* Return whether the evaluation that is due after the newest committed step is complete. */
 static bool is_evaluated(const struct exchange_lead *lead)
 {
     const struct exchange_course *course = lead->course;

@@ -64,7 +64,7 @@ static int take_block(struct exchange_plan *plan, size_t index, struct err *err)
     return 0;
 }
 
-/* The workers compute the fewest blocks of their shares (reduce_blocks): all devices agree. */
+/* Each worker's share must have the minimal blocks (reduce_blocks), so that all devices agree. */
 static int check_share(const struct exchange_plan *plan, size_t stage, struct err *err)
 {
     struct reduce_range fewest[REDUCE_BLOCKS_MAX];
@@ -102,8 +102,8 @@ static int take_blocks(struct exchange_plan *plan, struct err *err)
     return rc;
 }
 
-/* Blocks are leaves from left to right. The newest nodes without a parent are a stack; the topmost
- * two are joined as soon as they are siblings. */
+/* Blocks are leaves from left to right. The stack has the newest nodes without a parent. Its
+ * topmost two nodes are joined as soon as they are siblings. */
 static void list_adds(struct exchange_plan *plan, size_t *top)
 {
     const size_t count = plan->config.micro_batches;

@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Repeats of a whole window may wait beside what they replace until both are answered. */
+/* The repeats of a whole window may be parked together with the requests that they replace, until
+ * both are answered. */
 #define PARKED_PER_WORKER (2 * EXCHANGE_WINDOW_MAX)
 
 int exchange_pulls_init(struct exchange_pulls *pulls, const struct exchange_plan *plan,
@@ -21,8 +22,8 @@ void exchange_pulls_done(struct exchange_pulls *pulls)
     pulls->parked = NULL;
 }
 
-/* What becomes of a request, whatever is parked. The evaluation of the last version belongs to no
- * further step: it passes where steps are held. */
+/* Judge a request regardless of the parked ones. The evaluation of the last version begins no
+ * further step, so it is allowed while steps are held. */
 static enum exchange_verdict judge(const struct exchange_pulls *pulls,
                                    const struct exchange_pulls_state *state,
                                    const struct exchange_message *message)

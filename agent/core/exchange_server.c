@@ -71,7 +71,7 @@ static bool is_whole(const struct exchange_server *server, size_t block)
            layer_count(server);
 }
 
-/* Whether all contributions of the sender are here, if the message is. */
+/* Return whether all contributions of the sender are here once this message is. */
 static bool is_all(const struct exchange_server *server, const struct exchange_message *message)
 {
     const size_t first = server->plan->share[message->from].first;
@@ -86,7 +86,7 @@ static bool is_all(const struct exchange_server *server, const struct exchange_m
            exchange_arrivals_here(&server->contribution, others) == others.end - others.first;
 }
 
-/* Which step a message may be about, whatever its kind. */
+/* Judge the step of a message, regardless of its kind. */
 static enum exchange_verdict judge_step(const struct exchange_server *server,
                                         const struct exchange_message *message)
 {
@@ -134,7 +134,7 @@ bool exchange_server_holds(const struct exchange_server *server,
     return exchange_arrivals_holds(arrivals, parts_of(server, message), claim->number);
 }
 
-/* A block of which the last layers have come. */
+/* Take a block whose last layers have arrived. */
 static void take_block(struct exchange_server *server, size_t block)
 {
     if (layer_count(server) > 0 && is_whole(server, block)) {
@@ -149,8 +149,8 @@ void exchange_server_abandon(struct exchange_server *server, const struct exchan
     exchange_arrivals_fill(arrivals_of(server, message), parts_of(server, message), false);
 }
 
-/* A worker reports `done` after everything else was acknowledged, so all of it is here, unless a
- * stop has discarded the step while the data was on its way. */
+/* A worker reports `done` after everything else was acknowledged. So all contributions are here,
+ * unless a stop has discarded the step while the data was on its way. */
 enum exchange_verdict exchange_server_receive(struct exchange_server *server,
                                               const struct exchange_message *message)
 {
@@ -241,8 +241,8 @@ static bool next_add(const struct exchange_server *server, struct exchange_task 
     return false;
 }
 
-/* The step is committed and all sums are added: update, if the job clips as soon as the total is
- * there. */
+/* Choose the tasks after the step was committed and all sums were added: the update or, if the job
+ * clips, first the tasks that lead to the total. */
 static bool next_update(const struct exchange_server *server, struct exchange_task *task,
                         enum exchange_wait *why)
 {

@@ -174,7 +174,7 @@ static int check_segments(const struct exchange_plan *plan, const char *name,
     return 0;
 }
 
-/* into: [layers] of the worker. */
+/* Copy the requests into the worker's own array, into[layers]. */
 static void take_requests(struct exchange_requests *requests, size_t *into)
 {
     memcpy(into, requests->end, requests->count * sizeof(size_t));
@@ -222,8 +222,8 @@ static bool is_last_block(const struct exchange_worker *worker, size_t block)
     return block + 1 == worker->plan->share[worker->plan->config.index].end;
 }
 
-/* The requests of a sum follow the segments; the last block of a step has one more if the lead
- * keeps no layers. */
+/* A sum has one request per segment; the last block of a step has one more if the lead keeps no
+ * layers. */
 static void begin_sum(struct exchange_worker *worker)
 {
     struct exchange_sum *sum = sum_of(worker, worker->block);
@@ -317,7 +317,7 @@ static bool next_result(struct exchange_worker *worker, struct exchange_message 
     return false;
 }
 
-/* Everything that the worker has sent was acknowledged, except `open` pushes. */
+/* Return whether everything that the worker has sent was acknowledged, except `open` pushes. */
 static bool is_acknowledged(const struct exchange_worker *worker, size_t open)
 {
     for (size_t i = 0; i < EXCHANGE_RESULTS; i++) {
@@ -328,7 +328,7 @@ static bool is_acknowledged(const struct exchange_worker *worker, size_t open)
     return worker->pushes_open == open;
 }
 
-/* Request `index` of a sum, in backward order. */
+/* Return request `index` of a sum, in backward order. */
 static struct exchange_message push_of(const struct exchange_worker *worker, size_t block,
                                        size_t index)
 {
@@ -349,7 +349,7 @@ static struct exchange_message push_of(const struct exchange_worker *worker, siz
     return push;
 }
 
-/* The last request of a step waits for the answers to all others; a stream may begin before, and
+/* The last request of a step waits for the answers to all others. A stream may begin earlier, but
  * withholds its last layer. */
 static bool may_send(const struct exchange_worker *worker, const struct exchange_message *push)
 {

@@ -7,7 +7,7 @@ static size_t less(size_t value, size_t by)
     return value - (value < by ? value : by);
 }
 
-/* Forget the oldest ones. */
+/* Forget the oldest metrics. */
 static void forget(struct metric_queue *queue, size_t count)
 {
     queue->sent = less(queue->sent, less(count, queue->answered));
@@ -33,7 +33,8 @@ static void lose(struct metric_queue *queue, size_t count)
     forget(queue, count);
 }
 
-/* The lot of the first unacknowledged metric, and how many of the lot are; NULL: there is none. */
+/* Return the lot of the first unacknowledged metric, and the number of unacknowledged metrics in
+ * that lot; NULL: there is none. */
 static const struct metric_lot *next_lot(const struct metric_queue *queue, size_t *count)
 {
     size_t answered = queue->answered;

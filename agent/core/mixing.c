@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 
-/* Of a pair, of an average, and of its adoption by the group that computed it. */
+/* One each for a pair, for an average, and for its adoption by the group that computed it. */
 #define OWN_RECORDS 3
 
 void mixing_init(struct mixing *mixing, int64_t group, int64_t generation, int64_t version)
@@ -28,7 +28,8 @@ static void end(struct mixing_slot *slot, enum mixing_state how)
     slot->state = is_open(slot) ? how : slot->state;
 }
 
-/* Peers of its match whose copies it needs; of an average only one group fetches any. */
+/* Return how many peers' copies the match needs. For an average, only the group that computes it
+ * fetches copies. */
 static size_t peers_of(const struct mix_match *match)
 {
     return match->kind == MIX_AVERAGE && !match->averages ? 0 : match->peer_count;
@@ -72,7 +73,7 @@ bool mixing_is_logged(const struct mixing *mixing)
     return mixing->record_count == 0;
 }
 
-/* Room is kept for those of the matches that may be open. */
+/* Keep room for the records of the matches that may be open. */
 static bool has_room(const struct mixing *mixing)
 {
     return mixing->record_count + OWN_RECORDS <= MIXING_RECORDS_MAX;
@@ -108,7 +109,7 @@ static struct mix_record *note(struct mixing *mixing, const struct mixing_slot *
     return record;
 }
 
-/* The average is there: it is served from now on, whether this group adopts it or not. */
+/* Note the finished average. It is served from now on, whether or not this group adopts it. */
 static void note_average(struct mixing *mixing, const struct mixing_slot *slot)
 {
     struct mix_record *record = note(mixing, slot, MIX_AVERAGE);
@@ -117,7 +118,8 @@ static void note_average(struct mixing *mixing, const struct mixing_slot *slot)
     mixing->average_records = mixing->record_count;
 }
 
-/* The other group, or the one that has the average, which may be this one. */
+/* Note a move. The peer of its record is the other group of the pair, or the group that has the
+ * average, which may be this group. */
 static void note_move(struct mixing *mixing, const struct mixing_slot *slot, int64_t step)
 {
     const struct mix_match *match = &slot->match;
@@ -134,7 +136,7 @@ static void note_move(struct mixing *mixing, const struct mixing_slot *slot, int
 
 /* ---- copies that are there ---- */
 
-/* The copy of a peer is there. Its share of an average is the coordinator's. */
+/* Set a peer's copy that has arrived. Its share of an average stays as the coordinator set it. */
 static void set_copy(struct mix_member *peer, const struct mix_member *copy)
 {
     const double weight = peer->weight;
@@ -142,7 +144,7 @@ static void set_copy(struct mix_member *peer, const struct mix_member *copy)
     peer->weight = weight;
 }
 
-/* Its own copy is there, in an average among others. */
+/* Skip this group's own copy, which an average contains among others. */
 static void skip_own(struct mixing *mixing, struct mixing_slot *slot)
 {
     if (slot->match.averages && slot->spoiled) {
@@ -162,8 +164,8 @@ static void skip_own(struct mixing *mixing, struct mixing_slot *slot)
 
 /* ---- from the coordinator ---- */
 
-/* A group that has given its copy to an average computes or adopts it. One that still computes it
- * adopts that of another group. */
+/* Return whether the match continues the open average: a group that has given its copy computes or
+ * adopts the average. A group that still computes it may adopt the average of another group. */
 static bool continues(const struct mixing_slot *slot, const struct mix_match *match)
 {
     const bool average = slot->match.kind == MIX_AVERAGE && slot->has_copy;
@@ -179,11 +181,11 @@ static bool continues(const struct mixing_slot *slot, const struct mix_match *ma
            (only_gave && (match->averages || !mix_match_moves(match)));
 }
 
-/* The group has no copy that it could adopt it with, and has not adopted it. */
+/* Return whether the group has not adopted the average and has no copy to adopt it with. */
 static bool is_late(const struct mixing_slot *slot, const struct mix_match *match)
 {
     const bool waits = slot->state == MIXING_MATCHED || slot->state == MIXING_EXPIRED ||
-                       slot->state == MIXING_REJECTED; /* it could not compute it */
+                       slot->state == MIXING_REJECTED; /* the group could not compute the average */
     return match->kind == MIX_ADOPT && mix_xid_is(slot->match.xid, match->xid) && waits &&
            slot->match.kind == MIX_AVERAGE;
 }
@@ -258,7 +260,8 @@ int64_t mixing_due_at(const struct mixing *mixing, int64_t every)
     return (passed ? mixing->passed : mixing->applied_step) + every;
 }
 
-/* A group may be far beyond that step when it is told to slow down: it does so from where it is. */
+/* A group may be far beyond that step when the order to slow down arrives. It slows down from its
+ * present step. */
 void mixing_reach(struct mixing *mixing, int64_t version, int64_t every, enum mixing_pace pace,
                   int64_t now_ms)
 {
@@ -276,7 +279,7 @@ bool mixing_is_reached(const struct mixing *mixing, int64_t every)
     return mixing->due_step == mixing_due_at(mixing, every);
 }
 
-/* Since the mix was due. */
+/* Return the time since the mix was due. */
 static int64_t waited_ms(const struct mixing *mixing, int64_t now_ms)
 {
     return now_ms > mixing->due_ms ? now_ms - mixing->due_ms : 0;
@@ -424,7 +427,7 @@ void mixing_fetched(struct mixing *mixing, enum mixing_place place, const struct
 {
     struct mixing_slot *slot = &mixing->slot[place];
     if (!mixing_fetch(mixing, place)) {
-        return; /* the match has ended meanwhile */
+        return; /* the match ended while the copy was on its way */
     }
     struct mix_member *peer = &slot->match.peer[slot->fetched];
     const bool is_named = copy->group == peer->group && copy->generation == peer->generation;

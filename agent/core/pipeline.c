@@ -14,15 +14,14 @@ struct pipeline {
     bool *busy[TRANSFER_LANES]; /* send buffers, by lane */
     struct rounds rounds;       /* of stage 0 */
     bool running;
-    bool held, rests; /* no step begins: as ordered, and for the stage's own reason */
+    bool held, rests; /* no step begins: by order; for the stage's own reason */
     bool stop_asked;
     int64_t stop_version; /* INT64_MAX while not known */
     bool working;         /* a task was given and is not done */
     enum pipeline_wait waits;
     bool stopped;
     bool announced;          /* the next stage knows stop_version */
-    struct round_mark *mark; /* [in_flight]: of each step in flight, once its first forward pass is
-                                given */
+    struct round_mark *mark; /* [in_flight]: of each step in flight, from its first forward task */
 };
 
 /* ---- life ---- */
@@ -211,7 +210,7 @@ bool pipeline_output(const struct pipeline *pipeline, const struct pipeline_task
     return progress_output(&pipeline->at, task, out);
 }
 
-/* The send buffer of the task; NULL: it needs none. */
+/* Return the send buffer of the task; NULL: it needs none. */
 static bool *buffer_of(struct pipeline *pipeline, const struct pipeline_task *task)
 {
     struct transfer output;
@@ -226,8 +225,8 @@ static struct round_mark *mark_of(const struct pipeline *pipeline, int64_t step)
     return &pipeline->mark[(size_t)step % pipeline->at.config.in_flight];
 }
 
-/* Micro-batches before the flush whose tensors are here, `done` and those after it without a
- * gap. */
+/* Count the micro-batches before the flush whose tensors have arrived: `done`, and those that
+ * follow without a gap. */
 static size_t count_arrived(const struct pipeline *pipeline, enum transfer_kind kind, size_t done,
                             size_t flush)
 {
@@ -258,7 +257,7 @@ static bool next_evaluation(struct pipeline *pipeline, struct pipeline_task *tas
     return slots_have(&pipeline->slots, &input);
 }
 
-/* The last stage has the metric itself; the others wait for that of the next one. */
+/* The last stage has the metric itself; the others wait for the metric from the next stage. */
 static bool next_judgement(const struct pipeline *pipeline, struct pipeline_task *task)
 {
     const struct transfer judged = {TRANSFER_JUDGED, pipeline->at.version, 0};
@@ -266,8 +265,8 @@ static bool next_judgement(const struct pipeline *pipeline, struct pipeline_task
     return progress_is_last(&pipeline->at) || slots_have(&pipeline->slots, &judged);
 }
 
-/* All backward passes are done: update, where gradients are clipped by their norm as soon as the
- * total is there. */
+/* Choose the tasks after all backward passes: the update or, if gradients are clipped by their
+ * norm, first the tasks that lead to the total. */
 static bool next_update(const struct pipeline *pipeline, struct pipeline_task *task)
 {
     const struct transfer norm = {TRANSFER_NORM, task->step, 0};
@@ -290,7 +289,7 @@ static bool next_update(const struct pipeline *pipeline, struct pipeline_task *t
     return slots_have(&pipeline->slots, &total);
 }
 
-/* The micro-batch at that many after step `version`, with its slots and buffers. */
+/* Fill in the micro-batch `after` places after step `version`, with its slots and buffers. */
 static void fill_pass(const struct pipeline *pipeline, enum pipeline_work work, size_t after,
                       struct pipeline_task *task)
 {
@@ -348,7 +347,8 @@ static void abandon_evaluation(struct pipeline *pipeline)
     slots_release_all(&pipeline->slots, LANE_JUDGED);
 }
 
-/* Whether the next stage must hear of the stop. All stages know the end of the job. */
+/* Return whether the stop must be announced to the next stage. All stages know the end of the
+ * job. */
 static bool announces(const struct pipeline *pipeline)
 {
     return !pipeline->announced && !progress_is_last(&pipeline->at) &&
@@ -363,7 +363,7 @@ static bool find_task(struct pipeline *pipeline, struct pipeline_task *task)
         pipeline->stop_version == INT64_MAX) {
         pipeline->stop_version = progress_begun(&pipeline->at);
     }
-    /* In the strict order the next stage keeps its last batches until it knows that none
+    /* In the strict order the next stage holds back its last batches until it knows that no batch
      * follows. */
     if (pipeline->at.config.async && announces(pipeline) &&
         progress_begun(&pipeline->at) == pipeline->stop_version) {
@@ -390,7 +390,7 @@ static bool find_task(struct pipeline *pipeline, struct pipeline_task *task)
     return next_of_step(pipeline, task);
 }
 
-/* Why find_task has found nothing. */
+/* Return why find_task has found no task. */
 static enum pipeline_wait why_none(const struct pipeline *pipeline)
 {
     const struct progress *at = &pipeline->at;

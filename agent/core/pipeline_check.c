@@ -2,7 +2,7 @@
 
 #include "libtrain/schedule/schedule.h"
 
-/* The strict order waits for ever where limits rise along the pipeline (schedule.h). */
+/* The strict order would deadlock if in-flight limits rose along the pipeline (schedule.h). */
 static int check_strict(const struct pipeline_config *config, struct err *err)
 {
     const size_t limit[] = {config->previous_in_flight, config->in_flight, 1};

@@ -45,21 +45,22 @@ size_t progress_flush(const struct progress *at, int64_t stop_version)
     return (size_t)(border - at->version);
 }
 
-/* Where a micro-batch is, counted from the first one after step `version`; negative: before. */
+/* Return the position of a micro-batch, counted from the first one after step `version`; negative:
+ * before it. */
 static int64_t after_version(const struct progress *at, const struct transfer *transfer)
 {
     return (transfer->step - at->version - 1) * (int64_t)at->config.micro_batches +
            (int64_t)transfer->micro_batch;
 }
 
-/* Whether the backward pass of a micro-batch is done. */
+/* Return whether the backward pass of a micro-batch is done. */
 static bool is_used(const struct progress *at, const struct transfer *transfer)
 {
     return after_version(at, transfer) < (int64_t)at->backwards;
 }
 
-/* How far ahead a neighbour may be, and whether the tensor was used already. The rules of a kind
- * differ; progress_judge holds what they share. */
+/* Each kind has its own rule for how far ahead a neighbour may be, and whether the tensor was used
+ * already. progress_judge has the common part. */
 static enum transfer_verdict judge_activation(const struct progress *at,
                                               const struct transfer *transfer)
 {
@@ -67,8 +68,8 @@ static enum transfer_verdict judge_activation(const struct progress *at,
     if (transfer->micro_batch > config->micro_batches || transfer->step > config->total_steps) {
         return TRANSFER_REFUSE;
     }
-    /* The previous stage may have updated while this one still does; where steps overlap, it has
-     * the gradients of the batches that are backward here. */
+    /* The previous stage may have updated before this stage has. Where steps overlap, it has the
+     * gradients of the batches whose backward pass is done here. */
     const size_t ahead =
         config->async ? at->backwards + config->previous_in_flight : 2 * config->micro_batches;
     if (transfer->micro_batch == config->micro_batches) {
@@ -178,7 +179,8 @@ bool progress_output(const struct progress *at, const struct pipeline_task *task
     return false;
 }
 
-/* The rule is met: the job ends here, as all stages find. */
+/* Judge the evaluation. If the stop rule is met, the job ends at this version; all stages reach the
+ * same result. */
 static void judge(struct progress *at, double value)
 {
     early_stop_judge(&at->config.stop, at->version, value, &at->judged);

@@ -7,12 +7,12 @@
 #define FOREVER INT64_MAX
 
 static const struct kind {
-    int64_t first_ms, most_ms; /* waits between tries, which double; 0: no further try */
+    int64_t first_ms, most_ms; /* waits between tries, doubled each time; 0: no retry */
     bool of_peer;              /* the peer's answers and failures are reported */
-    bool forgives;             /* the first broken connection in a row */
-    bool source;               /* unreachable for peer_ms: its unit comes from elsewhere */
-    bool only;                 /* nobody else has it: unreachable, it is waited for */
-    int64_t patience_ms;       /* without progress */
+    bool forgives;             /* ignores the first broken connection in a row */
+    bool source;               /* gone if unreachable for peer_ms: others may have the unit */
+    bool only;                 /* the only source: if unreachable, wait for it */
+    int64_t patience_ms;       /* longest time without progress */
 } kinds[REPEAT_KINDS] = {
     [REPEAT_TENSOR] = {5, 250, .of_peer = true, .forgives = true, .patience_ms = FOREVER},
     [REPEAT_ALIVE] = {.of_peer = true, .forgives = true},
@@ -42,7 +42,7 @@ int64_t repeat_park_ms(int64_t peer_ms)
 int repeat_code(enum repeat_kind kind, int status)
 {
     if (kind == REPEAT_ALIVE) {
-        return 0; /* any answer says that the neighbour is there */
+        return 0; /* any answer shows that the neighbour is alive */
     }
     if (kind == REPEAT_TENSOR) {
         return status == 204   ? 0
@@ -82,7 +82,7 @@ static bool is_over(const struct repeat *repeat, const struct repeat_try *tried,
     return patience_ms != FOREVER && tried->now_ms - repeat->failing_since_ms > patience_ms;
 }
 
-/* Of this device: the peer may never have been asked. */
+/* A fault of this device: the call may never have reached the peer. */
 static bool is_own_fault(int code)
 {
     return code == ERR_MEMORY || code == ERR_IO || code == ERR_INVALID;

@@ -27,8 +27,9 @@ static bool is_checkpoint(const struct rounds *rounds, enum replica_kind kind, i
            step % rounds->checkpoint_every == 0;
 }
 
-/* The first step of a generation that resumes a state opens a neighbor round too: redundancy comes
- * back at once. The last step of a job opens none: its state goes to the center anyway. */
+/* The first step of a generation that resumes a state also opens a neighbor round, to restore
+ * redundancy at once. The last step of a job opens none, because its state goes to the center
+ * anyway. */
 static bool is_due(const struct rounds *rounds, enum replica_kind kind, int64_t step)
 {
     if (step == rounds->total_steps) {
@@ -45,7 +46,8 @@ static bool is_due(const struct rounds *rounds, enum replica_kind kind, int64_t 
     return resumed || step % rounds->every[kind] == 0;
 }
 
-/* A checkpoint cannot be had later; the version of another round to the center can. */
+/* A checkpoint is for a fixed version, so its round cannot wait; another round to the center can
+ * copy a later version. */
 static bool is_free(const struct rounds *rounds, enum replica_kind kind, int64_t step)
 {
     const int64_t open = rounds->open[kind];

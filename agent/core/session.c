@@ -28,15 +28,13 @@ struct session {
     int64_t revision;
     int64_t start_id; /* of the coordinator, as in its last reply */
     char challenge[ID_SIZE];
-    bool challenged;  /* and no heartbeat has repeated it */
-    bool data_unsaid; /* other data are offered than the last enrolment said */
+    bool challenged;  /* no heartbeat has repeated the challenge yet */
+    bool data_unsaid; /* the offered data differs from that of the last enrolment */
     struct current_run run;
-    int64_t holdings_due_ms; /* when their list is to be sent; NEVER: unchanged since it was sent
-                                last */
+    int64_t holdings_due_ms; /* of the next list of them; NEVER: unchanged since the last */
     bool holdings_unsaid;    /* the heartbeat under way, or the next one, lists them */
     struct current_run_report report; /* in the current heartbeat */
-    int64_t beat_serial; /* serial of the run that the heartbeat under way is about; 0: of none that
-                            runs */
+    int64_t beat_serial; /* serial of the training run in the heartbeat under way; 0: none */
     bool away;           /* the last action */
     struct metric_queue metrics;
 };
@@ -111,7 +109,8 @@ static void take_holdings(struct session *session, const struct session_event *e
     beat_by(session, session->holdings_due_ms);
 }
 
-/* A stop is reported after the last metric: the coordinator frees the device then. */
+/* A stop is reported after the last metric, because the coordinator frees the device at the
+ * stop. */
 static int reported_phase(const struct session *session)
 {
     if (!session->run.active) {
@@ -186,9 +185,9 @@ static void enroll_again(struct session *session, int64_t due_ms)
     }
 }
 
-/* Another boot enrolled with this identity: a second agent, a call of an earlier boot that was
- * late, or a coordinator that was restored from a backup. Enrolling decides: of two agents, the
- * coordinator refuses one for good. */
+/* Another boot enrolled with this identity: a second agent, a late call of an earlier boot, or a
+ * coordinator that was restored from a backup. Enrolling again resolves this: of two agents, the
+ * coordinator refuses one permanently. */
 static void was_replaced(struct session *session, const struct session_event *event,
                          struct session_actions *actions)
 {
@@ -200,9 +199,10 @@ static void call_failed(struct session *session, struct call_timer *call,
                         const struct session_event *event, struct session_actions *actions)
 {
     if (call != &session->enroll && !session->enrolled) {
-        return; /* of an earlier enrolment: the next one restarts all calls */
+        return; /* from an earlier enrolment; the next enrolment restarts all calls */
     }
-    /* The coordinator challenges a device whose poll breaks: poll again at once, then wait. */
+    /* The coordinator challenges a device whose poll breaks, so the first retry of a poll is
+     * immediate. */
     const bool polls = call == &session->poll;
     switch (event->failed.failure) {
     case FAILURE_NETWORK:
@@ -216,7 +216,7 @@ static void call_failed(struct session *session, struct call_timer *call,
     case FAILURE_REFUSED:
         if (call == &session->enroll && !session->enrolled) {
             do_exit(session, actions, event->failed.text);
-        } else { /* refused data: those that were offered before stay meanwhile */
+        } else { /* the data was refused: the previous offer stays for now */
             call_timer_fail(call, &session->pace, event->now_ms, event->failed.retry_after_ms,
                             polls);
         }
@@ -235,8 +235,8 @@ static void take_enrolled(struct session *session, const struct session_event *e
     session->holdings_unsaid = true;
     set_interval(session, event->enrolled.interval_ms);
     heard(session, &session->enroll, event->now_ms, actions);
-    /* A heartbeat under way reports less than the next one, which replaces it. A poll
-     * goes on: to the coordinator, one that breaks is a sign that its device is gone. */
+    /* A heartbeat under way reports less than the next one, which replaces it. A poll continues,
+     * because the coordinator takes a broken poll as a sign that the device is gone. */
     session->beat = (struct call_timer){.due_ms = event->now_ms};
     if (!same || !session->poll.under_way) {
         session->poll = (struct call_timer){.due_ms = event->now_ms};
@@ -267,7 +267,7 @@ static void take_beaten(struct session *session, const struct session_event *eve
     session->leave.drained = session->leave.wanted && reply->drained;
     if (reply->start_id != session->start_id) {
         session->start_id = reply->start_id;
-        metric_queue_resend(&session->metrics); /* its predecessor may not have stored them */
+        metric_queue_resend(&session->metrics); /* the old one may not have stored them */
     }
     if (reply->reenroll) {
         enroll_again(session, event->now_ms);
@@ -283,8 +283,8 @@ static void take_beaten(struct session *session, const struct session_event *eve
         (stopped && metric_queue_waiting(&session->metrics) > 0)) {
         beat_by(session, event->now_ms);
     }
-    /* A lower revision than ours means a restarted coordinator: a poll after the old revision would
-     * wait in vain. */
+    /* A lower revision than ours means that the coordinator has restarted. A poll after the old
+     * revision would never be answered. */
     if (reply->revision < session->revision) {
         session->revision = 0;
         session->poll.under_way = false;
@@ -305,7 +305,7 @@ static void take_assignment(struct session *session, const struct session_event 
     const bool present = assignment->has_run && current_run_is(&session->run, &assignment->run);
     beat_by(session, event->now_ms + current_run_beat_ms(&session->run, assignment));
     if (session->challenged) {
-        session->beat.due_ms = event->now_ms; /* also if it was put off: the coordinator asks */
+        session->beat.due_ms = event->now_ms; /* even if it was put off: the coordinator asks */
     }
     if (assignment->has_run && current_run_outdates(&session->run, &assignment->run)) {
         return;
@@ -345,7 +345,7 @@ static void make_calls(struct session *session, int64_t now_ms, struct session_a
     if (!session->enrolled) {
         return;
     }
-    /* A challenge: the current one may hang on a dead connection. */
+    /* With a challenge, send another heartbeat: the one under way may hang on a dead connection. */
     if (session->beat.under_way ? session->challenged : session->beat.due_ms <= now_ms) {
         send_beat(session, now_ms, actions);
     }

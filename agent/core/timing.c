@@ -12,7 +12,7 @@ static int by_value(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* The middle one, of an even number the upper of two; sorts them. */
+/* Return the median; for an even count the upper of the two middle values. Sorts the values. */
 static double median(double *values, size_t count)
 {
     sort_in_place(values, count, sizeof(values[0]), by_value);
@@ -21,13 +21,13 @@ static double median(double *values, size_t count)
 
 /* ---- windows of slices ---- */
 
-/* Of the i-th slice, from the oldest. */
+/* Return the slot of the i-th slice, counted from the oldest. */
 static size_t slot_of(const struct timing_track *track, size_t i)
 {
     return (track->oldest + i) % TIMING_SLICES;
 }
 
-/* Whether the slices after the oldest make a whole window by themselves. */
+/* Return whether the slices after the oldest already form a whole window. */
 static bool is_oldest_spare(const struct timing_track *track, double ended_seconds)
 {
     double samples = 0;
@@ -73,7 +73,8 @@ static void add_sample(struct timing_track *track, double *sums, size_t width,
     }
 }
 
-/* The mean of a value. Slices are clipped by the medians of `key`, another one or the same. */
+/* Return the mean of a value. Slices are clipped by the medians of the value `key`, which may be
+ * the same. */
 static double mean(const struct timing_track *track, const double *sums, size_t width, size_t value,
                    size_t key)
 {
@@ -173,7 +174,7 @@ static double pass_mean(const struct timing *timing, const struct timing_track *
     return mean(track, sums, timing->units + TIMING_PASS_SHARES, value, key);
 }
 
-/* The part of the time of all passes in which they were stopped. */
+/* Return the part of the time of all passes for which they were stopped. */
 static double stopped_share(const struct timing *timing)
 {
     const size_t stopped = timing->units + TIMING_PASS_STOPPED;
@@ -243,9 +244,9 @@ void timing_link_add(struct timing_link *link, double bytes, double seconds)
     timing_window_add(&link->transfer, seconds);
 }
 
-/* All tensors of a boundary have one size, except their headers: their times show no effect of
- * size. Each counts with the mean of the newest, in which a moment when the neighbour stood still
- * is not taken for the link. */
+/* All tensors of a boundary have the same size, except their headers, so their times show no effect
+ * of size. Each transfer counts with the clipped mean of the newest ones, so that a short stall of
+ * the neighbour does not count as slowness of the link. */
 void timing_link_report(struct timing_link *link, struct heartbeat *out)
 {
     struct link_report *report = &link->report;

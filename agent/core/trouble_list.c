@@ -37,7 +37,7 @@ static void add_report(struct heartbeat *out, const struct trouble_entry *troubl
         out->peer_report_count++;
         return;
     }
-    /* The kinds are in the order of what they prove. */
+    /* Lower kinds are stronger evidence. */
     report->kind = (int)trouble->kind < report->kind ? (int)trouble->kind : report->kind;
     report->for_ms = for_ms > report->for_ms ? for_ms : report->for_ms;
 }

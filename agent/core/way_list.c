@@ -52,7 +52,7 @@ bool way_list_tried(struct way_list *list, const struct device_id *device, size_
     const size_t i = find(list, device);
     struct way_entry *entry = i < list->count ? &list->item[i] : NULL;
     if (!entry && (result == WAY_REACHED || list->relay_count == 0)) {
-        return false; /* nothing is to be remembered of a peer that is simply there, or not */
+        return false; /* no entry is needed for a peer that is directly reachable, or not at all */
     }
     entry = entry ? entry : add(list, device);
     entry->used_ms = now_ms;

@@ -12,8 +12,7 @@
 #include "libtrain/formats/dataset.h"
 
 struct predict_classes {
-    int32_t *output_of;     /* [info->classes] the output of each class of the data; NULL: the same
-                             * number */
+    int32_t *output_of;     /* [info->classes] output of each data class; NULL: the same number */
     struct name_list names; /* of the outputs; empty: not known */
 };
 

@@ -21,8 +21,7 @@ struct replay_index {
     const struct mix_record **by_xid;       /* [count] by match, kind, group and generation */
     const struct mix_record **own;          /* starts and moves by incarnation, in order */
     const struct mix_record **average;      /* [averages] by match, group and generation */
-    const struct mix_record **stored;       /* [stored_count] by match: the group that has sent its
-                                             * average */
+    const struct mix_record **stored;       /* [stored_count] by match: the sender of its average */
     struct replay_incarnation *incarnation; /* [incarnations] by group and generation */
     size_t count, averages, incarnations, stored_count;
 };

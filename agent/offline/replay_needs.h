@@ -27,8 +27,7 @@ struct replay_needs {
     struct replay_want *want; /* [wants] by incarnation, mixes, version and match */
     size_t wants;
     struct replay_life *life;      /* [incarnations] */
-    size_t *uses;                  /* [averages] number of uses: by moves and starts, and as a
-                                    * wanted average */
+    size_t *uses;                  /* [averages] by moves and starts, and as a wanted average */
     const struct mix_record *last; /* the last average */
 };
 
