@@ -22,7 +22,7 @@ struct outbox {
     pthread_cond_t work;  /* for the thread */
     pthread_cond_t done;  /* for a stop, and for the end of a write */
     struct outbox_tasks *tasks;
-    void **block[OUTBOX_SETS_MAX]; /* [units]; of a set in use by its user alone, without lock */
+    void **block[OUTBOX_SETS_MAX]; /* [units]; a set in use belongs to its user, without the lock */
     bool cancelled;
     struct err why; /* the last snapshot could not be kept */
     bool writing;   /* a file */
@@ -54,7 +54,7 @@ static void free_blocks(const struct outbox *outbox, void **block)
     }
 }
 
-/* Allocate the blocks and touch their pages, so that the compute thread faults none. */
+/* Allocate the blocks and touch their pages, so that the compute thread causes no page faults. */
 static int make_blocks(const struct outbox *outbox, void **block, struct err *err)
 {
     for (size_t i = 0; i < outbox->units; i++) {
@@ -135,8 +135,9 @@ static int keep_unit(struct outbox *outbox, const struct outbox_task *task, size
     return rc;
 }
 
-/* Hash and keep a filled set, unit by unit; each can be sent from then on. Stops when cancelled:
- * the rest would delay the next generation. Called with the lock, which it releases meanwhile. */
+/* Hash and keep a filled set, unit by unit. Each unit can be sent as soon as it is kept. Stops when
+ * cancelled, because the remaining units would delay the next generation. Called with the lock,
+ * which it releases for the time of this work. */
 static void keep_set(struct outbox *outbox, const struct outbox_task *task)
 {
     struct err err = {0};
@@ -293,7 +294,7 @@ void outbox_take(struct outbox *outbox, int64_t version, const struct round_mark
     if (outbox_tasks_take(outbox->tasks, version, mark, &set)) {
         fill(outbox, set);
     } else {
-        (void)pthread_cond_signal(&outbox->work); /* the mark may say what can go */
+        (void)pthread_cond_signal(&outbox->work); /* the mark may make snapshots expendable */
     }
     (void)pthread_mutex_unlock(&outbox->lock);
 }
@@ -302,7 +303,7 @@ int outbox_keep(struct outbox *outbox, int64_t version, struct err *err)
 {
     (void)pthread_mutex_lock(&outbox->lock);
     atomic_store(outbox->config.interrupt,
-                 true); /* the rest of a blob that is being sent can wait */
+                 true); /* the stop goes before the blob that is being sent */
     (void)pthread_cond_signal(&outbox->work);
     size_t set = 0;
     enum outbox_stop stop = outbox_tasks_stop(outbox->tasks, version, &set);

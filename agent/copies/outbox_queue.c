@@ -103,7 +103,7 @@ static void clear_set(const struct outbox_queue *queue, struct set *set)
     *set = (struct set){.blob = blob};
 }
 
-/* An unused one, or the oldest. */
+/* Take an unused set, or the oldest. */
 static struct set *make_set(struct outbox_queue *queue, int64_t version)
 {
     struct set *oldest = &queue->set[0];
@@ -248,7 +248,8 @@ void outbox_queue_failed(struct outbox_queue *queue, const struct outbox_send *s
     wait_ms = retry_ms > 0 ? retry_ms : wait_ms;
     target->failures++;
     target->due_ms = now_ms + (wait_ms < RETRY_MS_MAX ? wait_ms : RETRY_MS_MAX);
-    /* Ask again whether it has these bytes: another device may have answered before. */
+    /* Ask the target again whether it has these bytes, because another device may have answered
+     * before. */
     set_state(queue, send, BLOB_HERE);
 }
 

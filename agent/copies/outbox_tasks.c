@@ -17,8 +17,8 @@ struct outbox_tasks {
         enum set_state state;
         int64_t version; /* FILLING, FILLED */
     } set[OUTBOX_SETS_MAX];
-    bool no_memory;     /* for another set, until something was dropped */
-    unsigned released;  /* origins whose release was asked since something changed */
+    bool no_memory;     /* no memory for another set until something is dropped */
+    unsigned released;  /* origins whose release was requested since the last change */
     int64_t wanted;     /* the version of a stop, 0: none */
     int64_t held;       /* the newest version of which every unit is held */
     int64_t failed;     /* the newest version that could not be kept */
@@ -59,7 +59,7 @@ const struct outbox_queue *outbox_tasks_queue(const struct outbox_tasks *tasks)
 
 /* ---- sets ---- */
 
-/* The oldest in that state, or OUTBOX_SETS_MAX. */
+/* Return the oldest set in that state, or OUTBOX_SETS_MAX. */
 static size_t find_set(const struct outbox_tasks *tasks, enum set_state state)
 {
     size_t found = OUTBOX_SETS_MAX;
@@ -72,7 +72,7 @@ static size_t find_set(const struct outbox_tasks *tasks, enum set_state state)
     return found;
 }
 
-/* Whether a set has that version, or is being filled with it. */
+/* Return whether a set has that version, or is being filled with it. */
 static bool is_under_way(const struct outbox_tasks *tasks, int64_t version)
 {
     for (size_t i = 0; i < OUTBOX_SETS_MAX; i++) {
@@ -97,8 +97,8 @@ static bool may_prepare(const struct outbox_tasks *tasks, const struct snapshot_
     }
     const int64_t bytes = tasks->config.set_bytes;
     const bool fits = own->held + (in_hand + 1) * bytes <= SETS_USUAL * bytes;
-    /* Snapshots of an earlier plan are dropped after the first round of this one, which needs a set
-     * beside the one at hand. */
+    /* Snapshots of an earlier plan are dropped only after the first round of this plan. That round
+     * needs a set in addition to the one in use. */
     const bool first = in_hand * bytes + own->present <= bytes;
     return fits || first || stops;
 }
@@ -107,7 +107,7 @@ static bool release(struct outbox_tasks *tasks, enum snapshot_origin origin,
                     struct outbox_task *out)
 {
     if (tasks->released & 1u << origin) {
-        return false; /* there was nothing more */
+        return false; /* the last release freed all it could */
     }
     tasks->released |= 1u << origin;
     *out = (struct outbox_task){.work = OUTBOX_RELEASE, .origin = origin};
@@ -137,7 +137,7 @@ static bool prepare(struct outbox_tasks *tasks, const struct outbox_room *room,
     return true;
 }
 
-/* Keep a filled set, once another set of the previous stage fits beside it. */
+/* Keep a filled set once a further set of replicas of the previous stage also fits. */
 static void keep(struct outbox_tasks *tasks, size_t set, const struct outbox_room *room,
                  struct outbox_task *out)
 {
@@ -174,7 +174,8 @@ void outbox_tasks_next(struct outbox_tasks *tasks, int64_t now_ms, const struct 
     const bool stops = tasks->wanted > 0;
     *out = (struct outbox_task){.work = OUTBOX_WAIT, .due_ms = INT64_MAX};
     if (filled != OUTBOX_SETS_MAX) {
-        /* A ready set first: the next snapshot may be due before this one is hashed. */
+        /* Prepare the next set first, because the next snapshot may be due before this one is
+         * hashed. */
         if (stops || !prepare(tasks, room, out)) {
             keep(tasks, filled, room, out);
         }
@@ -189,7 +190,7 @@ void outbox_tasks_next(struct outbox_tasks *tasks, int64_t now_ms, const struct 
 
 /* ---- results ---- */
 
-/* Something happened: what could not be released may be expendable now. */
+/* Allow releases again after a change, which may have made snapshots expendable. */
 static void reconsider(struct outbox_tasks *tasks)
 {
     tasks->released = 0;
@@ -227,7 +228,7 @@ int outbox_tasks_judge(enum replica_kind kind, int status, int64_t *retry_ms)
 {
     switch (status) {
     case 404: return ERR_NOT_FOUND;
-    /* The center has not heard yet of a round that stage 0 has just opened. */
+    /* The center may not know yet of a round that stage 0 has just opened. */
     case 409: return kind == REPLICA_CENTER ? ERR_STATE : ERR_STALE;
     case 429:
     case 500:

@@ -15,8 +15,8 @@
 
 /* Small, so that tensors are sent between chunks. */
 #define CHUNK_BYTES ((size_t)64 << 10)
-/* How long a chunk waits for the pipeline: even if that never pauses, more than a megabyte per
- * second gets through. */
+/* Longest wait of a chunk for the pipeline. Even if the pipeline never pauses, copies get more than
+ * a megabyte per second. */
 #define YIELD_NS INT64_C(50000000)
 #define URL_MAX 768
 #define REPLY_MAX 4096
@@ -30,7 +30,7 @@ struct outbox_upload {
     /* the body under way */
     const struct snapshot *snapshot;
     uint64_t offset;
-    double yielded_seconds; /* in which it waited for the pipeline, not for the link */
+    double yielded_seconds; /* spent waiting for the pipeline, not for the link */
 };
 
 int outbox_upload_new(const struct outbox_upload_config *config, struct outbox_upload **out,
@@ -105,7 +105,7 @@ static void write_url(const struct outbox_upload *upload, const struct outbox_se
     }
 }
 
-/* A call has ended: note what it shows of the neighbor. true: make it again at once. */
+/* Note the result of a call to the neighbor. true: repeat the call at once. */
 static bool take_try(struct outbox_upload *upload, enum replica_kind kind, int rc,
                      const struct err *why)
 {
@@ -201,8 +201,8 @@ int outbox_upload_send(struct outbox_upload *upload, const struct outbox_send *s
         upload->yielded_seconds = 0;
         rc = call_once(upload, send->kind, &call, &result, &other, err);
         again = take_try(upload, send->kind, rc, err);
-        /* outbox_queue.h decides when a copy is sent again; but until then a neighbor that another
-         * way leads to would count as unreachable. */
+        /* outbox_queue.h decides when a copy is sent again. But try other ways now: a neighbor that
+         * is reachable by one of them would count as unreachable until then. */
         again = again || (other && ++ways <= RELAYS_MAX);
     }
     return rc ? rc : judge_answer(upload, send, &result, retry_ms, err);

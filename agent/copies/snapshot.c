@@ -58,7 +58,7 @@ static void changed(struct snapshot_store *store)
 {
     if (store->watch_fd >= 0) {
         (void)eventfd_write(store->watch_fd,
-                            1); /* fails only if the counter is full, and then it is readable */
+                            1); /* fails only if the counter is full; then it is readable */
     }
 }
 
@@ -67,7 +67,7 @@ static bool is_same_file(const struct holding *a, const struct holding *b)
     return a->generation == b->generation && strcmp(a->sha256, b->sha256) == 0;
 }
 
-/* Users see it as constant; it is the first member of what this module owns. */
+/* Users get a const pointer to the first member of the struct that this module owns. */
 static struct kept *kept_of(const struct snapshot *snapshot)
 {
     return (struct kept *)(uintptr_t)snapshot;

@@ -16,8 +16,8 @@ void *snapshot_block(struct snapshot_store *store, size_t size)
         }
     }
     if (!block) {
-        /* Sizes come back with every round. A new one means a new plan: the spares are of no use to
-         * it. */
+        /* The same sizes recur in every round. A new size means a new plan, which cannot use the
+         * spares. */
         old_count = store->spare_count;
         memcpy(old, store->spare, old_count * sizeof(old[0]));
         store->spare_count = 0;

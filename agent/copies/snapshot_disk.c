@@ -74,12 +74,13 @@ static bool read_name(const char *name, struct holding *out)
 
 /* ---- at the start ---- */
 
-/* ERR_FORMAT: a link, a pipe, a device, or larger than any snapshot: reading it might never end. */
+/* Open the file of a snapshot. ERR_FORMAT: a link, a pipe, a device, or a file larger than any
+ * snapshot, which might never end. */
 static int open_snapshot(const char *path, int *out, struct err *err)
 {
     struct stat status;
     FD_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
-                                    O_NONBLOCK); /* not waiting for a pipe's writer */
+                                    O_NONBLOCK); /* do not wait for the writer of a pipe */
     if (fd < 0) {
         const int rc = errno == ELOOP || errno == ENXIO ? ERR_FORMAT : err_from_errno(errno);
         return err_set(err, rc, "open '%s': %s", path, strerror(errno));
@@ -190,7 +191,7 @@ static void take_directory(struct snapshot_store *store, const char *name)
     if (directory) {
         (void)closedir(directory);
     }
-    (void)rmdir(path); /* of a job of which nothing is left */
+    (void)rmdir(path); /* the job has no snapshots left */
 }
 
 static int lock_directory(struct snapshot_store *store, struct err *err)
@@ -253,7 +254,7 @@ static int make_directory(const struct snapshot_store *store, const struct job_i
     return sync_path(store->directory, err);
 }
 
-/* The same bytes under another name. */
+/* Link the file of the same bytes under another name. */
 static int link_file(const struct snapshot_store *store, const struct kept *kept, const char *path,
                      struct err *err)
 {
@@ -281,7 +282,7 @@ static int write_kept(struct snapshot_store *store, struct kept *kept, struct er
     return rc;
 }
 
-/* A snapshot that cannot be written stays in memory: it is within the bound already. */
+/* Log the full disk. A snapshot that cannot be written stays in memory, within the bound. */
 static void say_full(struct snapshot_store *store, int rc, const struct err *err)
 {
     if (rc != 0 && !store->full) {
@@ -319,7 +320,7 @@ static void do_write(struct snapshot_store *store, struct kept *kept)
     }
     if (rc == 0) {
         rc = snapshot_insert(store, kept, &old, &err);
-        kept->dropped = rc != 0; /* its file goes, too */
+        kept->dropped = rc != 0; /* its file is removed too */
     }
     store->bytes_written += block ? kept->snapshot.holding.bytes : 0;
     (void)pthread_mutex_unlock(&store->lock);
@@ -330,7 +331,7 @@ static void do_write(struct snapshot_store *store, struct kept *kept)
     }
 }
 
-/* Unless the same was kept again meanwhile. */
+/* Remove the file, unless the same snapshot was kept again in the meantime. */
 static void do_remove(struct snapshot_store *store, struct kept *kept)
 {
     char path[PATH_MAX];
@@ -346,7 +347,7 @@ static void do_remove(struct snapshot_store *store, struct kept *kept)
                      log_quote(strerror(errno)).text);
         }
         name_directory(store, &holding->job, path);
-        (void)rmdir(path); /* the last one of its job */
+        (void)rmdir(path); /* succeeds after the job's last file */
         disk_watch_end(store->disk, call);
     }
     snapshot_free_place(store, kept);

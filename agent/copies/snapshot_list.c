@@ -10,7 +10,7 @@ static bool is_of_job(const struct snapshot *snapshot, const char *job)
     return id_equal(snapshot->holding.job.text, job);
 }
 
-/* Its index, or count. */
+/* Return the snapshot's index, or count. */
 static size_t find(const struct snapshot_list *list, const char *job, int64_t version, int64_t unit)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -57,7 +57,7 @@ static bool is_abandoned(const struct snapshot_list *list, const struct holding 
     return false;
 }
 
-/* Whether it may be put at that index. */
+/* Check whether the snapshot may be put at that index. */
 static int check(const struct snapshot_list *list, const struct snapshot *snapshot, size_t index,
                  struct err *err)
 {
@@ -88,7 +88,8 @@ int snapshot_list_check(const struct snapshot_list *list, const struct snapshot 
                  err);
 }
 
-/* Whether the device has as many units of that version as of the job's newest version before it. */
+/* Return whether the device has as many units of that version as of the job's newest version before
+ * it. */
 static bool is_whole(const struct snapshot_list *list, const struct holding *of)
 {
     int64_t before = 0; /* the newest version below, if here_before > 0 */

@@ -11,7 +11,7 @@
 #include "base/parse.h"
 #include "net/hash.h"
 
-/* One body. Its place is taken from the first header to the answer. */
+/* One body. It occupies its place from the first header to the answer. */
 struct replica {
     struct snapshot_routes *routes;
     struct replica *next_free;
@@ -22,7 +22,7 @@ struct replica {
     size_t got;
     struct sha256 *hash;
     const char *why;                 /* the body differs from its announcement */
-    const struct snapshot *snapshot; /* on its way out */
+    const struct snapshot *snapshot; /* being sent */
 };
 
 struct snapshot_routes {
@@ -114,7 +114,7 @@ static void answer_error(struct http_exchange *exchange, int rc, const struct er
                                         : why->text);
 }
 
-/* The answer of the store, at once or from its own thread. */
+/* Answer with the store's result, at once or from the store's thread. */
 static void answer(struct replica *replica, int rc, const struct err *why)
 {
     struct snapshot_routes *routes = replica->routes;
@@ -134,7 +134,7 @@ static void durable(void *arg, int rc, const struct err *why)
     answer(arg, rc, why);
 }
 
-/* While the disk has the replica, the client may go. */
+/* Forget the exchange: the client may disconnect while the disk has the replica. */
 static void forget_exchange(void *arg)
 {
     struct replica *replica = arg;
@@ -156,9 +156,9 @@ static void end_body(struct replica *replica)
     }
 }
 
-/* A device sends one body at a time. Another body of the job that is still under way is on a
- * connection that its sender abandoned, or from a stage of an earlier plan: it would occupy memory
- * until the connection ends. */
+/* A device sends one body at a time. So another unfinished body of the job is on a connection that
+ * its sender has abandoned, or is from a stage of an earlier plan. It would occupy memory until the
+ * connection ends. */
 static void abandon_bodies(struct snapshot_routes *routes, const struct job_id *job)
 {
     for (size_t i = 0; i < REPLICAS_AT_ONCE; i++) {
@@ -313,8 +313,8 @@ static void end_answer(void *arg)
     give_back(replica);
 }
 
-/* Of a snapshot that is in a file; takes the reference. The answer ends early if the bytes do not
- * match the hash, and the snapshot is discarded. */
+/* Answer with a snapshot in a file; takes the reference. If the bytes do not match the hash, the
+ * answer ends early and the snapshot is discarded. */
 static void answer_file(struct snapshot_routes *routes, struct http_exchange *exchange,
                         const struct snapshot *snapshot)
 {

@@ -11,7 +11,8 @@
 #define TEXT_MAX (1u << 20)
 #define PATH_SIZE 4096
 
-/* The two versions of control groups: a tree for all controllers, or one for memory. */
+/* The two versions of control groups: one tree for all controllers, or a separate one for
+ * memory. */
 struct version {
     const char *controllers; /* as listed in /proc/self/cgroup */
     const char *mount;       /* below the root */
@@ -75,7 +76,7 @@ static uint64_t group_left(const struct version *version, const char *directory)
     return limit > used ? (uint64_t)(limit - used) : 1;
 }
 
-/* The least of the group at `path` and its ancestors. */
+/* Return the smallest free memory of the group at `path` and its ancestors. */
 static uint64_t tree_left(const struct version *version, const char *root, const char *path)
 {
     char directory[PATH_SIZE];
@@ -97,7 +98,7 @@ static uint64_t tree_left(const struct version *version, const char *root, const
     }
 }
 
-/* Split a line ID:CONTROLLERS:/PATH; false: it is not one. */
+/* Split a line ID:CONTROLLERS:/PATH; false: the line has another form. */
 static bool split(const char *line, char controllers[PATH_SIZE], char path[PATH_SIZE])
 {
     const size_t length = strcspn(line, "\n");

@@ -19,7 +19,7 @@
 #include "libtrain/formats/safetensors.h"
 #include "net/hash.h"
 
-#define HASH_DIGITS 64 /* of one piece in the map */
+#define HASH_DIGITS 64 /* per piece in the map */
 #define FILE_BYTES_MAX (UINT64_C(1) << 50)
 
 struct data {
@@ -107,15 +107,15 @@ const unsigned char *data_labels(const struct data *data)
 struct cache {
     const struct data_request *request;
     int file, map;
-    size_t disk_call;    /* its place in the watch; not during a fetch */
+    size_t disk_call;    /* place in the disk watch; unused during a fetch */
     uint64_t total;      /* bytes of the data set */
     uint64_t file_bytes; /* as found */
     unsigned char *piece;
     uint64_t last;  /* the last checked piece */
-    size_t fetched; /* pieces that came in now */
-    size_t kept;    /* pieces that were there */
-    size_t damaged; /* pieces that were there, and not as they were fetched */
-    bool mismatch;  /* the whole has another hash */
+    size_t fetched; /* pieces fetched by this call */
+    size_t kept;    /* pieces found intact */
+    size_t damaged; /* pieces found damaged */
+    bool mismatch;  /* the hash of the whole file is wrong */
 };
 
 static bool is_file(int fd)
@@ -124,7 +124,7 @@ static bool is_file(int fd)
     return fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* After such an error the open may succeed once that file is removed. */
+/* Return whether the open may succeed after such an error once the file is removed. */
 static bool is_in_the_way(int errno_value)
 {
     return errno_value == EISDIR || errno_value == ELOOP || errno_value == ENXIO ||
@@ -137,7 +137,7 @@ static int remove_any(const char *path)
 }
 
 /* DIRECTORY/SHA256.data or .map. A link, pipe or directory of that name, or a file that cannot be
- * written, is replaced. Errors do not show the path, which may be longer than they are. */
+ * written, is replaced. Errors do not show the path, which may be longer than an error text. */
 static int open_one(const struct data_request *request, const char *suffix, int *fd,
                     struct err *err)
 {
@@ -165,7 +165,7 @@ static int open_one(const struct data_request *request, const char *suffix, int 
                               strerror(errno));
 }
 
-/* Remove the data sets that are not in use. Returns whether there was one. */
+/* Remove the data sets that are not in use. Returns whether any was removed. */
 static bool make_space(const struct data_request *request)
 {
     DIR *directory = opendir(request->directory);
@@ -229,8 +229,7 @@ static int write_piece(const struct cache *cache, uint64_t index, size_t size, s
     return rc == 0 ? 0 : err_wrap(err, "map of the cache");
 }
 
-/* Read a piece into cache->piece. Returns 1 when it is as it was fetched, 0 when it is to be
- * fetched. */
+/* Read a piece into cache->piece. Returns 1 when it is intact, 0 when it must be fetched. */
 static int look_at_piece(struct cache *cache, uint64_t index, size_t size, struct err *err)
 {
     char noted[HASH_DIGITS + 1] = "";
@@ -297,7 +296,7 @@ static int need_range(struct cache *cache, uint64_t offset, uint64_t bytes, stru
     for (uint64_t index = offset / DATA_PIECE_BYTES; index * DATA_PIECE_BYTES < offset + bytes;
          index++) {
         if (index == 0 || index == cache->last) {
-            continue; /* find_size has seen to the first one, and two tensors may share one */
+            continue; /* find_size has fetched the first one, and two tensors may share a piece */
         }
         cache->last = index;
         touch_disk(cache);
@@ -336,8 +335,8 @@ static int read_total(const struct cache *cache, size_t size, uint64_t *out, str
     return rc;
 }
 
-/* The size that the cached first piece states. Returns 1 when that piece is as it was fetched, 0
- * when it is to be fetched. */
+/* Read the size that the cached first piece states. Returns 1 when that piece is intact, 0 when it
+ * must be fetched. */
 static int find_cached_size(struct cache *cache, uint64_t *total, struct err *err)
 {
     const size_t there =
@@ -353,7 +352,7 @@ static int find_cached_size(struct cache *cache, uint64_t *total, struct err *er
     return look_at_piece(cache, 0, piece_size(*total, 0), err);
 }
 
-/* Have the first piece, with the header, and a file of the size that it states. */
+/* Get the first piece, with the header, and give the file the size that it states. */
 static int find_size(struct cache *cache, struct err *err)
 {
     struct stat status;
@@ -385,7 +384,8 @@ static int find_size(struct cache *cache, struct err *err)
     return whole ? 0 : write_piece(cache, 0, piece_size(total, 0), err);
 }
 
-/* ERR_FORMAT: the file is not the data set. Its map is empty then. */
+/* Check the hash of the whole file. ERR_FORMAT: the file is not the data set; its map is then
+ * empty. */
 static int check_whole(struct cache *cache, struct err *err)
 {
     struct sha256 *hash AUTO(sha256_free) = NULL;
@@ -462,7 +462,7 @@ static int open_cache(struct cache *cache, struct data **out, struct err *err)
     rc = fill_cache(cache, out, err);
     say_damage(cache);
     if (cache->mismatch &&
-        cache->kept > 0) { /* pieces of an earlier fetch may be to blame: the map is empty now */
+        cache->kept > 0) { /* pieces of an earlier fetch may be the cause; the map is empty now */
         log_warn("cache_damaged", "dataset=%.12s error=%s action=%s", request->sha256,
                  log_quote(err->text).text, "fetch_all_again");
         cache->last = 0;

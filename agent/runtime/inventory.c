@@ -16,7 +16,7 @@
 #include "libtrain/quant/codec.h"
 
 #define TEXT_MAX (1u << 20)
-/* For threads, messages, and what the kernel charges for pages and sockets. */
+/* Reserve for threads, messages, and the kernel's charges for pages and sockets. */
 #define GROUP_RESERVE (UINT64_C(8) << 20)
 
 /* The rest of the line after `key` and its colon, without surrounding spaces. false: none. */
@@ -69,7 +69,7 @@ static int64_t statm_bytes(int index)
     return parse_i64(at, 0, INT64_MAX >> 16, &pages, NULL) == 0 ? pages * sysconf(_SC_PAGESIZE) : 0;
 }
 
-/* reserve: what stays free below the limit of a control group. */
+/* reserve: bytes to keep free below the limit of a control group. */
 static uint64_t free_memory(uint64_t reserve)
 {
     uint64_t available = memory_line("MemAvailable");
@@ -86,7 +86,7 @@ static uint64_t free_memory(uint64_t reserve)
         left = left > reserve ? left - reserve : 1;
         available = available > left ? left : available;
     }
-    /* A 32-bit process cannot address more, however much there is. */
+    /* A 32-bit process cannot address more, even if the machine has more memory. */
     return available > SIZE_MAX / 2 ? SIZE_MAX / 2 : available;
 }
 

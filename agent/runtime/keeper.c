@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "libtrain/state/state.h"
 
-/* Shorter debts are added up: a timed wait costs about as much. */
+/* Shorter rests are accumulated, because a timed wait costs about as much. */
 #define REST_SECONDS_MIN 0.002
 
 struct keeper {
@@ -20,10 +20,10 @@ struct keeper {
     struct train_pool *pool;
     struct train_stage *train;  /* of the kept units; NULL: there are none */
     struct train_stage *worker; /* of all units; NULL: there is none */
-    /* of the last passes of the worker, or without one of the kept units */
+    /* times of the worker's last passes or, without a worker, of the kept units */
     double *forward_seconds, *backward_seconds;             /* by unit */
     double *layer_forward_seconds, *layer_backward_seconds; /* by layer; of a worker only */
-    double owed_seconds;                                    /* slowdown not waited for yet */
+    double owed_seconds;                                    /* rest still due for --slowdown */
 
     pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t quiet; /* no tensor waits to be sent */
@@ -49,7 +49,8 @@ static int make_locks(struct keeper *keeper, struct err *err)
     return rc;
 }
 
-/* In which the compute thread had its processor, or slept until the other threads were done. */
+/* Return the time for which the compute thread had its processor, or waited for the other
+ * threads. */
 static double running_seconds(void *arg)
 {
     return clock_thread_seconds() + train_pool_waited_seconds(arg);
@@ -89,7 +90,7 @@ static int make_times(struct keeper *keeper, struct err *err)
     return 0;
 }
 
-/* What both stages of a device have in common. */
+/* Return the configuration that both stages of a device have in common. */
 static struct train_stage_config describe(const struct keeper *keeper)
 {
     const struct job_spec *spec = &keeper->spec;
@@ -305,7 +306,7 @@ const double *keeper_layer_backward_seconds(const struct keeper *keeper)
     return keeper->layer_backward_seconds;
 }
 
-/* It waits after it has worked: its processor is free for others meanwhile. */
+/* The rest comes after the work. During it, the processor is free for other programs. */
 double keeper_rest(struct keeper *keeper, double thread_seconds)
 {
     const double seconds = (keeper->config.slowdown - 1) * thread_seconds;
@@ -348,7 +349,7 @@ void keeper_add_waiting(struct keeper *keeper, int count)
 void keeper_wait_quiet(struct keeper *keeper, int64_t wait_ns)
 {
     (void)pthread_mutex_lock(&keeper->lock);
-    /* Woken early or not, it has waited once. */
+    /* Wait only once, even after an early wakeup. */
     if (keeper->waiting > 0 && !cancel_is_set(&keeper->cancel)) {
         (void)thread_condition_wait(&keeper->quiet, &keeper->lock, wait_ns);
     }

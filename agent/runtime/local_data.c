@@ -15,7 +15,7 @@
 
 #define PIECE_BYTES (1u << 20)
 
-/* A data set on its way into a file. */
+/* A data set that is being written to a file. */
 struct temporary {
     int fd;
     uint64_t size;
@@ -76,8 +76,8 @@ static int order_files(struct archive *archive, const struct local_form *form, s
     return rc;
 }
 
-/* The files of a directory as a tar, as `paceline` uploads it. form: NULL: nothing is said of
- * files. */
+/* Open the files of a directory as a tar, in the form that `paceline` uploads. form NULL: without
+ * options for files. */
 static int open_directory(const char *path, const struct local_form *form, int *out,
                           struct err *err)
 {

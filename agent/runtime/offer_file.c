@@ -21,7 +21,7 @@
 #define PIECE_BYTES (1u << 20)
 #define NOTE_BYTES_MAX (1u << 20)
 #define FILES_BYTES_MAX (512u << 20)
-#define FORM "1" /* of the stamp: another one makes all files anew */
+#define FORM "1" /* version of the stamp: a change makes the agent convert all data sets again */
 
 static const struct field note_fields[] = {
     MEMBER_FORM(struct offer_note, stamp, "stamp", FIELD_REQUIRED, &sha256_form),
@@ -264,8 +264,8 @@ static int convert(const struct offer_source *source, const struct buf *first, s
 
 /* ---- what was appended to ---- */
 
-/* Whether the new data begin with those that were offered before. Where classes are told apart for
- * the one and not for the other, other samples would be held out of them. */
+/* Check whether the new data begins with the data offered before. If only one of the two has counts
+ * per class, different samples would be held out, so the new data does not extend the old. */
 static int check_extends(const struct offer_source *source, const struct offer *before,
                          const struct offer *made, bool *out, struct err *err)
 {
@@ -299,12 +299,12 @@ static void add_parts(const struct offer *before, struct offer *out)
     last->samples = before->samples;
 }
 
-/* Make `out` what follows `before`, if it does. */
+/* Make `out` the successor of `before` if its data extends the earlier data. */
 static int follow(const struct offer_source *source, const struct offer *before, struct offer *out,
                   bool *follows, struct err *err)
 {
     *follows = strcmp(before->sha256, out->sha256) == 0;
-    if (*follows) { /* a file was touched, or a crash came before the last publication */
+    if (*follows) { /* a file was only touched, or a crash came before the last publication */
         memcpy(out->part, before->part, sizeof(out->part));
         out->part_count = before->part_count;
         return 0;
@@ -316,7 +316,7 @@ static int follow(const struct offer_source *source, const struct offer *before,
     return rc;
 }
 
-/* The order of the files of a directory. None: that of their names. */
+/* Read the order of the files of a directory. Empty: ordered by name. */
 static int read_files(const struct offer_source *source, struct buf *out, struct err *err)
 {
     char path[PATH_MAX];
@@ -348,7 +348,7 @@ static int make(const struct offer_source *source, const struct offer *before, s
     }
     rc = follow(source, before, out, &follows, err);
     if (rc == 0 && !follows && begins_with(files, &first)) {
-        /* A file has changed: nothing is to depend on what was there before. */
+        /* A file has changed, so the new data must not depend on the earlier order. */
         rc = convert(source, NULL, files, out, err);
     }
     return rc;
@@ -367,7 +367,7 @@ int offer_file_make(const struct offer_source *source, const char stamp[SHA256_S
     rc = rc ? rc : file_write_atomic(path, files.data, files.size, 0600, err);
     rc = rc ? rc : write_note(source, out, err);
     if (rc != 0 && path_of(source, ".new", path, NULL) == 0) {
-        (void)unlink(path); /* it may be the whole disk */
+        (void)unlink(path); /* it may fill the disk */
     }
     return rc;
 }

@@ -16,12 +16,12 @@
 #include "base/file.h"
 #include "base/log.h"
 
-#define STEP_MS 100 /* between two looks at cancel_fd and at the progress */
+#define STEP_MS 100 /* between two checks of cancel_fd and of the progress */
 #define END_MS 1000
 
 /* ---- the options ---- */
 
-/* The length of the name of "NAME=PATHS"; 0: it is none. */
+/* Return the length of the name in "NAME=PATHS"; 0: another form. */
 static size_t name_length(const char *item)
 {
     char name[NAME_SIZE];
@@ -77,7 +77,7 @@ static int go_on(void *arg, struct err *err)
     return ends ? err_set(err, ERR_CANCELLED, "the agent ends") : 0;
 }
 
-/* The item that is to blame if nothing goes on. */
+/* Note the item to report if the thread makes no progress. */
 static void note_item(struct offers *offers, size_t index)
 {
     (void)pthread_mutex_lock(&offers->lock);
@@ -109,7 +109,7 @@ static void open_items(struct offers *offers)
 
 /* ---- looks ---- */
 
-/* Return whether to look again. */
+/* Wait for the next check. Return whether to check again. */
 static bool wait_for_look(struct offers *offers)
 {
     (void)pthread_mutex_lock(&offers->lock);
@@ -134,7 +134,8 @@ static void look_at_all(struct offers *offers)
     }
 }
 
-/* Return whether to look; *late: something was offered that offers_open did not wait for. */
+/* Wait until offers_watch. Return whether to check; *late: offers_open returned before all items
+ * were open. */
 static bool wait_for_watch(struct offers *offers, bool *late)
 {
     (void)pthread_mutex_lock(&offers->lock);
@@ -182,7 +183,7 @@ void offers_watch(struct offers *offers, void (*changed)(void *arg), void *arg)
     }
 }
 
-/* Under the lock: the file system does not answer. */
+/* Log that the file system does not answer. Under the lock. */
 static void log_hang(const struct offers *offers, int64_t silent_ms)
 {
     log_error("data_hangs", "data=%s silent_ms=%" PRId64, offers->item[offers->at].name, silent_ms);
@@ -244,8 +245,9 @@ static int fill(struct offers *offers, const struct offers_config *config, struc
     return rc;
 }
 
-/* Until all items are open, or the thread has made no progress for the time of patience: then it
- * hangs in a call of the file system, and the agent begins without the rest. */
+/* Wait until all items are open, or the thread has made no progress for the time of patience. In
+ * the latter case it hangs in a call of the file system, and the agent begins without the remaining
+ * items. */
 static int wait_for_items(struct offers *offers, struct err *err)
 {
     struct pollfd fd = {.fd = offers->cancel_fd, .events = POLLIN};
@@ -296,7 +298,7 @@ int offers_open(const struct offers_config *config, struct offers **out, struct 
 void offers_free(struct offers **offers)
 {
     if (!*offers || !offers_unwatch(*offers)) {
-        *offers = NULL; /* the thread hangs, and has it as long as the process lives */
+        *offers = NULL; /* the hanging thread keeps the memory until the process ends */
         return;
     }
     if ((*offers)->has_wake) {
@@ -331,7 +333,8 @@ size_t offers_list(struct offers *offers, struct offer out[OFFERS_MAX])
     return count;
 }
 
-/* Open the file that has them. *samples: how many of it. -1: there is none. */
+/* Open the file that has the data set with this hash. *samples: how many of its samples belong to
+ * it. -1: there is no such file. */
 static int open_file(struct offers *offers, const char *name, const char *sha256, int64_t *samples)
 {
     int fd = -1;

@@ -1,4 +1,4 @@
-/* What a look at the sources of offered data sets finds, and what is offered then. */
+/* Checks the sources of the offered data sets and updates the offers. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -32,7 +32,7 @@ static void offer_kept(struct offers *offers, struct offers_item *item,
     (void)pthread_mutex_unlock(&offers->lock);
 }
 
-/* In one step: NAME.data is at any time what is offered. */
+/* Publish NAME.data and the offer in one step, so that they always match. */
 static int publish(struct offers *offers, struct offers_item *item, const struct offer_note *made,
                    struct err *err)
 {
@@ -45,13 +45,14 @@ static int publish(struct offers *offers, struct offers_item *item, const struct
     return rc;
 }
 
-/* The same samples once more when the disk has room, or answers: the sources need not change. */
+/* Return whether the error may pass without a change of the sources: the disk may get room, or
+ * answer again. */
 static bool may_pass(int rc)
 {
     return rc == ERR_FULL || rc == ERR_IO || rc == ERR_MEMORY;
 }
 
-/* What was offered stays. Return whether that was said of it before. */
+/* Keep the offer and mark whether it is stale. Return whether the mark was the same before. */
 static bool keep_stale(struct offers *offers, struct offers_item *item, bool stale)
 {
     (void)pthread_mutex_lock(&offers->lock);
@@ -82,8 +83,8 @@ static void note_failure(struct offers_item *item, int rc, const char stamp[SHA2
     }
 }
 
-/* What an earlier life offered, if it is there, until newer data are read. Not of sources that are
- * gone: who removes them wants no use of them. */
+/* Offer the data of an earlier run of the agent, if it exists, until newer data is read. Offer
+ * nothing if the sources are gone: whoever removed them does not want them used. */
 int offers_open_item(struct offers *offers, struct offers_item *item, struct err *err)
 {
     struct offer_note note = {0}, made = {0};
@@ -113,8 +114,8 @@ int offers_open_item(struct offers *offers, struct offers_item *item, struct err
 
 /* ---- files that are not needed any more ---- */
 
-/* The note and the order of the files have no samples. They stay as long as the data set is named:
- * its sources may be back later, and samples may have been appended. */
+/* The note and the order of the files contain no samples. They are kept while the options name the
+ * data set, because its sources may come back with samples appended. */
 static bool is_needed(const struct offers *offers, const char *file)
 {
     for (size_t i = 0; i < offers->count; i++) {
@@ -147,7 +148,7 @@ void offers_remove_others(const struct offers *offers)
 
 /* ---- looks ---- */
 
-/* The sources have changed, and are quiet. Return whether to tell. */
+/* Read sources that have changed and are quiet now. Return whether the offer has changed. */
 static bool read_again(struct offers *offers, struct offers_item *item,
                        const char stamp[SHA256_SIZE])
 {
@@ -181,7 +182,7 @@ bool offers_look_at(struct offers *offers, struct offers_item *item)
     if (rc == ERR_CANCELLED) {
         return false;
     }
-    if (rc != 0) { /* they are gone, or being replaced */
+    if (rc != 0) { /* the sources are gone or being replaced */
         item->seen[0] = '\0';
         const bool known = keep_stale(offers, item, true);
         if (!known || (!item->offered && !item->silent)) {

@@ -24,8 +24,8 @@
 
 /* ---- the child ---- */
 
-/* Bytes per second of a file that is written and made durable; 0 when the directory cannot be
- * written. */
+/* Return the bytes per second at which a file is written and made durable; 0: the directory cannot
+ * be written. */
 static double measure_disk(const char *directory)
 {
     char path[4096];
@@ -64,7 +64,8 @@ int probe_child(int argc, char **argv, struct err *err)
     struct train_probe measured;
     struct device_probe result = {.threads = threads};
     rc = rc ? rc : train_pool_new((size_t)threads, &pool, err);
-    /* Addresses of the products' buffers are not free for a stage. */
+    /* Measure free memory before the probe allocates its buffers. Their addresses would not count
+     * as free. */
     result.free_memory_bytes = (int64_t)inventory_memory_for_plans();
     if (rc != 0) {
         return rc;
@@ -93,8 +94,8 @@ struct probe {
     int result;
 };
 
-/* In the child: become the probe. It ends with its parent. Signals about the log go to all
- * processes of a service and must not end this one. */
+/* In the child: become the probe. It ends with its parent. The signals that change the log level go
+ * to all processes of a service and must not end the probe. */
 static void become(int result, char **arguments)
 {
     sigset_t none;
@@ -175,7 +176,7 @@ int probe_take(struct probe **probe, struct device_probe *out, struct err *err)
     struct device_probe measured;
     const bool whole =
         read((*probe)->result, &measured, sizeof(measured)) == (ssize_t)sizeof(measured);
-    probe_cancel(probe); /* it has nothing left to do */
+    probe_cancel(probe); /* the child has nothing left to do */
     if (!whole) {
         return err_set(err, ERR_STATE, "the probe failed (see its message above)");
     }

@@ -17,7 +17,7 @@ struct samples {
     const uint32_t *held; /* [held_count] the hold-out; the sampler's */
     size_t held_count;
     bool tests_held; /* the hold-out is the test set, not that of a view */
-    /* of an evaluation, on the last stage */
+    /* for evaluations, on the last stage */
     struct tally *tally;
     double *part;  /* [tally_numbers] of a micro-batch */
     float *scores; /* [micro_batch][classes] of the hold-out; NULL: none */
@@ -25,7 +25,7 @@ struct samples {
 
 /* ---- life ---- */
 
-/* Against those that the job expects. */
+/* Compare the numbers of samples with those that the job expects. */
 static int check_sizes(struct samples *samples, struct err *err)
 {
     const struct job_data *counts = &samples->config.counts;
@@ -129,7 +129,7 @@ void samples_free(struct samples **samples)
 
 /* ---- training ---- */
 
-/* The labels of a sample, in a view's numbers where the job has one. */
+/* Copy the labels of a sample, in the numbers of the view if the job has one. */
 static void copy_labels(const struct samples *samples, const unsigned char *stored, size_t sample,
                         int32_t *out)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HELD_TELLING 10 /* of fewer samples a class may miss all by chance */
+#define HELD_TELLING 10 /* minimum: with fewer samples a class may miss all by chance */
 
 struct tally {
     struct tally_config config;
@@ -61,7 +61,7 @@ void tally_add(struct tally *tally, const double *part)
     }
 }
 
-/* The mean of the recall of each own class. */
+/* Return the mean of the recalls of the own classes. */
 static double mean_recall(const struct tally *tally)
 {
     double sum = 0;
@@ -71,7 +71,8 @@ static double mean_recall(const struct tally *tally)
     return sum / (double)tally->config.spec->view.class_count;
 }
 
-/* The least recall of the own classes of which enough samples are held out; false: of none. */
+/* Return the smallest recall of the own classes with enough held-out samples; false: there is no
+ * such class. */
 static bool least_recall(const struct tally *tally, double *out)
 {
     bool any = false;

@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 
-/* A transfer without a byte for so long stands still. At most the shortest timeout of a step
- * (STEP_MS_MIN, coordinator/core/deadlines.c): the coordinator blames a device whose task takes
- * longer, and it never blames one for bytes that move. */
+/* A transfer without a byte for this long is stalled. It must be at most the shortest timeout of a
+ * step (STEP_MS_MIN, coordinator/core/deadlines.c): the coordinator blames a device whose task
+ * takes longer, but must not blame it while bytes move. */
 #define MOVED_MS 2000
 
 void task_clock_init(struct task_clock *clock, struct keeper *keeper)
@@ -29,8 +29,9 @@ void task_clock_free(struct task_clock *clock)
     clock->free_process_seconds = clock_process_seconds();
 }
 
-/* Time since it was ready in which no thread of this process computed: a quota, or another program,
- * had the processor. It often stops a thread at a system call, so between two tasks. */
+/* Return the time since the thread was ready in which no thread of this process computed, because
+ * of a quota or another program. Such a stop often comes at a system call, and so between two
+ * tasks. */
 static double stolen(const struct task_clock *clock)
 {
     const double between = clock->began_seconds - clock->free_seconds;
@@ -49,7 +50,7 @@ void task_clock_begin(struct task_clock *clock)
     clock->reading_seconds = 0;
 }
 
-/* In which the thread did not run, up to a constant. */
+/* Return the time for which the thread did not run, plus a constant. */
 static double idle_seconds(void)
 {
     return clock_now_seconds() - clock_thread_seconds();

@@ -30,13 +30,13 @@ int thread_start(pthread_t *out, void *(*run)(void *arg), void *arg, struct err 
 
 void thread_set_name(const char *name)
 {
-    /* It can fail only by a name that is too long. */
+    /* It fails only if the name is too long. */
     (void)pthread_setname_np(pthread_self(), name);
 }
 
 void thread_be_nice(void)
 {
-    /* On Linux 0 is the calling thread alone; it cannot fail for a lower priority. */
+    /* On Linux, 0 means only the calling thread. Lowering the priority cannot fail. */
     (void)setpriority(PRIO_PROCESS, 0, NICENESS);
 }
 

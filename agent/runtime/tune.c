@@ -7,7 +7,7 @@
 #define BUDGET_SECONDS 20.0
 #define LATE_SECONDS 1e18 /* past any budget */
 
-/* Ends a tuning that was cancelled: time is up. */
+/* The clock of the tuning: after a cancellation it is past any budget, which ends the tuning. */
 static double seconds(void *arg)
 {
     const struct cancel *cancel = arg;
