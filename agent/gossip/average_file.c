@@ -1,4 +1,4 @@
-/* An average on its way to the coordinator: the file of a trained model (trained.h), made from the
+/* Sends an average to the coordinator as the file of a trained model (trained.h), produced from the
  * copy in memory, tensor by tensor. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,11 +21,11 @@ struct average_file {
     struct mixer *mixer;
     struct mix_xid xid;
     struct buf header;
-    /* what is read next */
+    /* the next data to read */
     size_t at;           /* in the header */
     size_t unit, tensor; /* the next one */
     const unsigned char *data;
-    size_t left; /* of the present one */
+    size_t left; /* of the current tensor */
 };
 
 static void rewind_file(struct average_file *file)
@@ -79,7 +79,7 @@ static ssize_t read_body(void *arg, void *out, size_t size)
     return mixer_sends(file->mixer, file->xid) ? (ssize_t)read_file(file, out, size) : -1;
 }
 
-/* As the coordinator states it of an export (content/export.c). */
+/* Return the evaluation in the form in which the coordinator exports it (content/export.c). */
 static struct evaluation evaluation_of(const struct job_spec *spec)
 {
     struct evaluation evaluation = {.micro_batch = spec->batch / spec->micro_batches};
@@ -109,7 +109,7 @@ static int hash_file(struct average_file *file, char sha256[HASH_TEXT_SIZE], uin
     return rc;
 }
 
-/* A plus would be read as a space. */
+/* Escape the plus sign, which would be read as a space. */
 static void add_number(char *url, const char *name, double value)
 {
     char text[JSON_NUMBER_SIZE];
@@ -151,7 +151,7 @@ static int judge(struct mixer_worker *worker, const struct http_result *result, 
     if (status == 429 || status >= 500) {
         return err_set(err, ERR_STATE, "the coordinator answers %d %s", status, message);
     }
-    if (status != 409) { /* it has another average by now */
+    if (status != 409) { /* 409: the coordinator has another average by now */
         log_warn("average_refused", "status=%d error=%s", status, log_quote(message).text);
     }
     return 0;

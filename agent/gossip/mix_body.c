@@ -61,7 +61,7 @@ int mix_body_write_header(const struct mix_body *body, const struct mix_note *no
     header.tensor_count = list(body, tensor);
     (void)snprintf(header.metadata[0].key, SAFETENSORS_KEY_MAX, NOTE_KEY);
     header.metadata[0].long_value = text->data;
-    /* Quotation marks become two bytes. */
+    /* Escaping makes two bytes of each quotation mark. */
     const size_t most = 2 * text->size + 1024;
     char *place = buf_reserve(out, most, err);
     size_t size = 0;

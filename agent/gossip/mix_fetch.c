@@ -8,14 +8,15 @@
 #include "base/clock.h"
 #include "libtrain/formats/safetensors.h"
 
-#define PREFIX 8                 /* bytes of a safetensors file that say how long its header is */
-#define MEASURED_SECONDS_MIN 0.5 /* of a part of a copy */
+#define PREFIX 8                 /* bytes of a safetensors file that state the size of its header */
+#define MEASURED_SECONDS_MIN 0.5 /* shortest measurement of a part of a copy */
 
 bool mix_fetch_is_open(const struct mix_fetch *fetch)
 {
     const struct mixer_worker *worker = fetch->worker;
     const struct mixing_slot *slot = &worker->mixer->mixing.slot[worker->place];
-    /* A group that computes an average may adopt that of another group, with the same xid. */
+    /* A group that computes an average may later adopt the average of another group, with the same
+     * xid. */
     const bool same = mix_xid_is(slot->match.xid, fetch->xid) &&
                       (slot->match.kind == MIX_ADOPT) == fetch->average;
     return same && mixing_fetch(&worker->mixer->mixing, worker->place) &&
@@ -37,7 +38,7 @@ static int spoil(struct mix_fetch *fetch, const char *why)
     return err_set(&fetch->err, ERR_FORMAT, "%s", why);
 }
 
-/* How many bytes the header needs that are not there yet; 0: it is whole. */
+/* Find how many bytes of the header are missing; 0: it is whole. */
 static int header_left(struct mix_fetch *fetch, size_t *left)
 {
     const struct buf *head = &fetch->worker->head;
@@ -72,7 +73,7 @@ static int take_header(struct mix_fetch *fetch, const char *data, size_t size, s
                                       &fetch->worker->text, fetch->worker->note, &fetch->err);
         }
     }
-    /* Whatever is wrong with it, it is no copy; but for want of memory here. */
+    /* Any error means that the data is not a copy, except a lack of memory on this device. */
     return rc == 0 || rc == ERR_MEMORY ? rc : spoil(fetch, fetch->err.text);
 }
 
@@ -135,7 +136,8 @@ static int try_once(void *arg, struct err *err)
     size_t left = 0;
     rc = header_left(fetch, &left);
     if (rc == 0 && (left > 0 || fetch->at != mix_body_bytes(&worker->mixer->body))) {
-        return err_set(err, ERR_FORMAT, "it is too short"); /* a whole answer, no broken one */
+        return err_set(err, ERR_FORMAT, "it is too short"); /* a complete answer, not a broken
+                                                             * one */
     }
     const double parked = worker->note->parked_seconds;
     fetch->seconds = result.seconds > parked ? result.seconds - parked : 0;
@@ -175,7 +177,7 @@ int mix_fetch_run(struct mix_fetch *fetch, struct err *err)
     const struct reach_tries tries = {.once = try_once, .wanted = is_wanted, .arg = fetch};
     const int rc = reach_repeat(&fetch->reach, &worker->caller, &repeat, &tries, err);
     if (rc != 0) {
-        /* Others may reach it all the same. It is nobody that this group depends on. */
+        /* Others may reach the device, and this group does not depend on it. */
         troubles_forget(mixer->work.troubles, trouble);
     }
     return rc;

@@ -73,7 +73,7 @@ static bool read_xid(struct http_exchange *exchange, struct mix_xid *out)
     return false;
 }
 
-/* The group that the request is to. NULL: it is answered. */
+/* Find the group that the request addresses. NULL: a problem was answered. */
 static struct work *find_group(struct mix_routes *routes, struct http_exchange *exchange,
                                struct mix_xid *xid)
 {

@@ -9,12 +9,12 @@
 #include "libtrain/memory/arena.h"
 
 #define ALIGNMENT 64
-#define MIXER_TEXTS_MAX (2 * MIXER_WORKERS_MAX + 1) /* buffers of headers: of a thread two */
+#define MIXER_TEXTS_MAX (2 * MIXER_WORKERS_MAX + 1) /* header buffers: two per thread */
 #define ALIGNED_FLOATS (ALIGNMENT / sizeof(float))
 
 /* ---- memory ---- */
 
-/* `scratch`: floats of the largest tensor that an export turns. */
+/* scratch: floats of the largest tensor that an export transposes. */
 static size_t floats_of(size_t floats, size_t scratch, size_t groups)
 {
     const size_t slabs = mix_states(groups, floats * sizeof(float));
@@ -49,8 +49,8 @@ uint64_t mixer_bytes(const struct model *model, const struct mix_duty *duty)
            MIXER_TEXTS_MAX * (MIX_BODY_HEADER_MAX + 1) + RECEIVES_MAX * MIX_BODY_KEPT_MAX;
 }
 
-/* All slabs in one allocation, and the buffers of the threads; the scratch, which may be larger, at
- * its end. */
+/* Allocate all slabs and the buffers of the threads in one block. The scratch may be larger and is
+ * at the end. */
 static int make_slabs(struct mixer *mixer, struct err *err)
 {
     const size_t scratch = train_scratch_floats(mixer->train);
@@ -61,7 +61,7 @@ static int make_slabs(struct mixer *mixer, struct err *err)
     if (!mixer->memory) {
         return err_set(err, ERR_MEMORY, "%zu bytes for copies of the state", bytes);
     }
-    /* Padding is never written: it must be finite. */
+    /* Padding is never written, but must be finite. */
     memset(mixer->memory, 0, bytes);
     const size_t stride = size_align(mixer->floats, ALIGNED_FLOATS);
     size_t place = 0;
@@ -220,7 +220,7 @@ static enum mixing_place place_of(int kind)
     return kind == MIX_PAIR ? MIXING_PAIRS : MIXING_AVERAGES;
 }
 
-/* Take an order that was seen, as soon as there is room for it. */
+/* Take an order that is known, as soon as there is room for it. */
 static void take_order(struct mixer *mixer, enum mixing_place place, int64_t now_ms)
 {
     struct mixer_order *seen = &mixer->order[place];
@@ -266,14 +266,14 @@ static bool is_due(struct mixer *mixer, enum mixing_place place)
     return false;
 }
 
-/* Whether the newest average was evaluated on what the device holds out. */
+/* Return whether the newest average was evaluated on the device's hold-out. */
 static bool tests_newest(const struct mixer *mixer)
 {
     return mixer->tested.counter > 0 &&
            mix_xid_is(mixer->tested, mixer->mixing.newest[MIXING_AVERAGES]);
 }
 
-/* Whether it cannot be: it was to be fetched, and did not come. */
+/* Return whether it cannot be evaluated, because its fetch has failed. */
 static bool lacks_newest(const struct mixer *mixer)
 {
     const struct mixing_slot *slot = &mixer->mixing.slot[MIXING_AVERAGES];
@@ -393,7 +393,7 @@ void mixer_take(struct mixer *mixer, const struct mix_duty *duty)
             average->xid = (struct mix_xid){0};
         }
         signals = mixer_refresh(mixer);
-        signals.room = true; /* a request may wait for a match that was not known */
+        signals.room = true; /* a parked request may have waited for this match */
     }
     (void)pthread_mutex_unlock(&mixer->lock);
     mixer_tell(mixer, signals);
@@ -429,7 +429,7 @@ _Static_assert((int)MIX_NONE == (int)MIXING_NONE && (int)MIX_COPIED == (int)MIXI
 static struct mix_status status_of(const struct mixer *mixer, enum mixing_place place)
 {
     const struct mixing_slot *slot = &mixer->mixing.slot[place];
-    /* It has all copies, but not added all yet. */
+    /* The group has all copies, but has not added all of them yet. */
     const bool adds = slot->state == MIXING_FETCHED && slot->match.averages &&
                       !mix_xid_is(slot->match.xid, mixer->averaged);
     return (struct mix_status){
@@ -445,7 +445,7 @@ void mixer_report(struct mixer *mixer, struct heartbeat *out)
     const struct mixing *mixing = &mixer->mixing;
     (void)pthread_mutex_lock(&mixer->lock);
     struct mixer_signals signals = mixer_refresh(mixer);
-    signals.report = MIXING_OLD; /* it is said here */
+    signals.report = MIXING_OLD; /* this report contains the news */
     struct mix_report *report = &out->mix;
     const int64_t lacks = mixing_lacks(mixing);
     out->has_mix = true;

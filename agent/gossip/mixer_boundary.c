@@ -48,10 +48,10 @@ static void restore(struct mixer *mixer, float *data)
     train_state_changed(mixer->train);
 }
 
-/* Each of the following is called, and returns, under the lock, but works without it: the state of
- * the match keeps others away from what it uses. */
+/* Each of the following functions is called and returns under the lock, but works without it. The
+ * state of the match keeps other threads away from the data in use. */
 
-/* With the average in place of the state, which comes back to the bit. */
+/* Evaluate with the average in place of the state. The state is restored exactly. */
 static bool evaluate_average(struct mixer *mixer, struct mix_figures *out)
 {
     float *own = mixer_scratch(mixer)->data;
@@ -65,7 +65,7 @@ static bool evaluate_average(struct mixer *mixer, struct mix_figures *out)
     return evaluated && isfinite(out->loss) && isfinite(out->accuracy);
 }
 
-/* On what the device holds out: sums that it reports. */
+/* Note the sums of an evaluation on the device's hold-out, for the report. */
 static void note_tests(struct mixer *mixer, struct mix_xid xid, bool evaluated,
                        const struct mix_figures *figures)
 {
@@ -73,7 +73,7 @@ static void note_tests(struct mixer *mixer, struct mix_xid xid, bool evaluated,
     mixer->tests = evaluated ? figures->sums : (struct mix_tests){0};
 }
 
-/* The own average. It is not sent before that: both need the scratch. */
+/* Evaluate this group's average. It is not sent before, because both need the scratch. */
 static void evaluate_own(struct mixer *mixer)
 {
     struct mixer_average *average = &mixer->average;
@@ -90,7 +90,7 @@ static void evaluate_own(struct mixer *mixer)
     average->state = average->xid.counter > 0 ? AVERAGE_TO_SEND : AVERAGE_NONE;
 }
 
-/* One that was fetched. This is a reader of it, so that it stays. */
+/* Evaluate a fetched average. Counting as a reader keeps it unchanged. */
 static void evaluate_fetched(struct mixer *mixer)
 {
     struct mix_figures figures;
@@ -110,7 +110,7 @@ static void copy(struct mixer *mixer, enum mixing_place place, int64_t version)
     save(mixer, slab->data);
     const bool finite = place == MIXING_PAIRS || mix_is_finite(mixer->floats, slab->data);
     (void)pthread_mutex_lock(&mixer->lock);
-    if (mixing_due(&mixer->mixing, place) == MIXING_COPY) { /* it has not expired meanwhile */
+    if (mixing_due(&mixer->mixing, place) == MIXING_COPY) { /* the match has not expired */
         slab->deadline_ms = mixer->mixing.slot[place].match.deadline_ms;
         mixing_copied(&mixer->mixing, place, version, finite);
         if (!finite) {
@@ -125,7 +125,7 @@ static void copy(struct mixer *mixer, enum mixing_place place, int64_t version)
     }
 }
 
-/* Others may fetch the copy meanwhile. */
+/* Compute the probe loss. Others may fetch the copy during it. */
 static void probe(struct mixer *mixer)
 {
     const struct mix_xid xid = mixer->to_probe;
@@ -159,7 +159,7 @@ static void apply(struct mixer *mixer, enum mixing_place place, int64_t version)
     if (match->kind == MIX_ADOPT && mixer->holds_out && !mixer->closed) {
         mixer->to_test = match->xid;
     }
-    /* First: from now on the match cannot end in another way. */
+    /* Mark it applied first, so that the match cannot end in another way. */
     mixing_applied(&mixer->mixing, place, version);
     if (!moves) {
         return;
@@ -173,7 +173,7 @@ static void apply(struct mixer *mixer, enum mixing_place place, int64_t version)
     mixer->seconds[place] += clock_now_seconds() - began;
 }
 
-/* One thing that is due; false: there is nothing. */
+/* Do one piece of due work; false: there is none. */
 static bool work(struct mixer *mixer, int64_t version)
 {
     if (mixer->to_probe.counter > 0) { /* before anything changes the state */
@@ -194,7 +194,7 @@ static bool work(struct mixer *mixer, int64_t version)
             return true;
         }
     }
-    /* At last: a match has a deadline. */
+    /* Evaluations come last, because matches have deadlines. */
     if (mixer->average.state == AVERAGE_TO_EVALUATE) {
         evaluate_own(mixer);
         return true;
@@ -212,7 +212,7 @@ void mixer_close(struct mixer *mixer)
     (void)pthread_mutex_lock(&mixer->lock);
     mixer->closed = true;
     mixer->to_test = (struct mix_xid){0};
-    /* Its stop waits for the records. */
+    /* The stop waits until the coordinator has stored the records. */
     signals.report = mixing_is_logged(&mixer->mixing) ? MIXING_OLD : MIXING_NOW;
     (void)pthread_mutex_unlock(&mixer->lock);
     mixer_tell(mixer, signals);

@@ -3,7 +3,7 @@
 #include "agent/gossip/mixer_parts.h"
 #include "base/clock.h"
 
-/* Under the lock: what is asked for, with all records. */
+/* Fill in the note of the requested copy or average, with all records. Under the lock. */
 static void take_note(struct mixer *mixer, enum mixing_place place, double parked_seconds)
 {
     const struct mixing *mixing = &mixer->mixing;
@@ -18,7 +18,7 @@ static struct buf *take_header(struct mixer *mixer)
 {
     struct mixer_header *header = mixer->header;
     while (header->taken) {
-        header++; /* there are as many as the receiver has connections */
+        header++; /* there is one per connection of the receiver */
     }
     header->taken = true;
     return &header->text;
@@ -57,7 +57,7 @@ enum mixing_verdict mixer_serve(struct mixer *mixer, struct mix_xid xid, bool av
     if (mix_body_write_header(&mixer->body, mixer->served, &mixer->served_text, out->header,
                               &err) != 0) {
         mixer_end_reply(mixer, out);
-        return MIXING_LATER; /* there is no memory */
+        return MIXING_LATER; /* out of memory */
     }
     return MIXING_SERVE;
 }

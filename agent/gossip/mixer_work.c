@@ -1,5 +1,5 @@
-/* The threads of a mixer: they fetch what the match of their place needs, add up averages, and send
- * them to the coordinator. */
+/* The threads of a mixer. They fetch the copies that the match of their place needs, compute
+ * averages, and send them to the coordinator. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 
 #define IDLE_MS 60000
 #define BLOCKED_MS 20
-#define TURN_MS 1000  /* until a thread that waits for its turn sees a deadline, or the end */
-#define AGAIN_MS 1000 /* an average that the coordinator could not take */
+#define TURN_MS 1000  /* a thread that waits for its turn checks for a deadline or the end */
+#define AGAIN_MS 1000 /* retry of an average that the coordinator could not take */
 
 static bool is_average(const struct mixer_worker *worker)
 {
@@ -28,21 +28,21 @@ static struct mixing_slot *slot_of(struct mixer_worker *worker)
 
 /* ---- what is done with it ---- */
 
-/* By a reader of the own copy: |own - average| / |average|. */
+/* Return |own - average| / |average|. The caller is a reader of the own copy. */
 static double distance_of(const struct mixer *mixer, const float *own, const float *average)
 {
     const double apart = mix_squares(mixer->body.parameters, own, average);
     return sqrt(apart / mix_squares(mixer->body.parameters, average, NULL));
 }
 
-/* Under the lock: the average is that of the newest match. */
+/* Note the distance if the average is that of the newest match. Under the lock. */
 static void note_distance(struct mixer *mixer, struct mix_xid xid, double distance)
 {
     mixer->distance_xid = distance <= MIX_DISTANCE_MAX ? xid : (struct mix_xid){0};
     mixer->distance = distance;
 }
 
-/* Under the lock: if the sum of all copies is whole, and the match stands. */
+/* Finish the average if the sum has all copies and the match is still open. Under the lock. */
 static void finish_sum(struct mixer *mixer, double distance)
 {
     const struct mixer_sum *sum = &mixer->sum;
@@ -61,7 +61,7 @@ static void finish_sum(struct mixer *mixer, double distance)
     };
 }
 
-/* Add the next state. Not under the lock: `adds` keeps others away. */
+/* Add the next state. Not under the lock: `adds` keeps other threads away. */
 static double add(struct mixer *mixer, const float *data)
 {
     struct mix_sum *sum = &mixer->sum.sum;
@@ -75,7 +75,7 @@ static double add(struct mixer *mixer, const float *data)
                : NAN;
 }
 
-/* Under the lock: the next copy can be added. */
+/* End an addition, so that the next copy can be added. Under the lock. */
 static void end_add(struct mixer *mixer)
 {
     mixer->sum.adds = false;
@@ -93,7 +93,7 @@ static void log_rejected(const struct mix_fetch *fetch, const char *why)
              fetch->source.peer.device.text, log_quote(why).text);
 }
 
-/* Under the lock: the copy is there, as said or not. */
+/* Pass a fetched copy, good or not, to the protocol, and log a rejection. Under the lock. */
 static void end_fetch(struct mix_fetch *fetch, bool good)
 {
     struct mixer_worker *worker = fetch->worker;
@@ -116,8 +116,8 @@ static void end_fetch(struct mix_fetch *fetch, bool good)
     log_rejected(fetch, why);
 }
 
-/* Under the lock, which is released meanwhile: the copy is there. Its own one has readers, so that
- * it stays. */
+/* Take a fetched copy. Called with the lock, which it releases for the arithmetic. It counts as a
+ * reader of the own copy, so that this copy stays unchanged. */
 static void take_copy(struct mix_fetch *fetch)
 {
     struct mixer_worker *worker = fetch->worker;
@@ -153,7 +153,7 @@ static void take_copy(struct mix_fetch *fetch)
     }
 }
 
-/* Under the lock: it cannot come. */
+/* End the match because the copy cannot arrive. Under the lock. */
 static void end_match(struct mix_fetch *fetch, int rc, const struct err *why)
 {
     struct mixer_worker *worker = fetch->worker;
@@ -171,8 +171,8 @@ static void end_match(struct mix_fetch *fetch, int rc, const struct err *why)
     }
 }
 
-/* Under the lock, which is released meanwhile: until the copies of all groups before it are added,
- * or nobody wants it any more. */
+/* Wait until the copies of all groups before this one are added, or the copy is no longer wanted.
+ * Called with the lock, which it releases while it waits. */
 static void await_turn(const struct mix_fetch *fetch)
 {
     struct mixer *mixer = fetch->worker->mixer;
@@ -183,7 +183,7 @@ static void await_turn(const struct mix_fetch *fetch)
     }
 }
 
-/* Fetch the copy of a peer of the match. Under the lock, which is released meanwhile. */
+/* Fetch the copy of a peer of the match. Called with the lock, which it releases for the fetch. */
 static void fetch_copy(struct mixer_worker *worker, size_t index, float *out)
 {
     struct mixer *mixer = worker->mixer;
@@ -199,7 +199,8 @@ static void fetch_copy(struct mixer_worker *worker, size_t index, float *out)
     double bytes, seconds;
     (void)pthread_mutex_unlock(&mixer->lock);
     const int rc = mix_fetch_run(&fetch, &err);
-    /* A part of one that came too slowly counts: else a slow link would never be known. */
+    /* Count also a part of a copy that arrived too slowly. Otherwise a slow link would never be
+     * measured. */
     if (mixer->work.links && mix_fetch_measure(&fetch, rc == 0, &bytes, &seconds)) {
         links_note(mixer->work.links, LINK_FETCH, &fetch.source.peer.device, bytes, seconds);
     }
@@ -216,7 +217,7 @@ static void fetch_copy(struct mixer_worker *worker, size_t index, float *out)
 
 /* ---- averages ---- */
 
-/* Under the lock: may the average be overwritten? */
+/* Return whether the average may be overwritten. Under the lock. */
 static bool is_free(struct mixer *mixer)
 {
     struct mixer_slab *slab = &mixer->slab[MIXER_AVERAGE];
@@ -224,7 +225,7 @@ static bool is_free(struct mixer *mixer)
     if (slab->wanted || mixer->sum.adds || mixer->average.state == AVERAGE_EVALUATING) {
         return false;
     }
-    mixer->average.state = AVERAGE_NONE; /* the earlier one, as the next */
+    mixer->average.state = AVERAGE_NONE; /* discard the earlier average, and its test */
     mixer->to_test = (struct mix_xid){0};
     return true;
 }
@@ -249,7 +250,7 @@ static void begin_sum(struct mixer *mixer)
     sum->sum.weight = weighted ? sum->weight : NULL;
 }
 
-/* Under the lock, which is released meanwhile. */
+/* Add this group's own copy. Called with the lock, which it releases for the arithmetic. */
 static void add_own(struct mixer *mixer)
 {
     struct mixer_slab *own = mixer_copy(mixer, MIXING_AVERAGES);
@@ -263,8 +264,8 @@ static void add_own(struct mixer *mixer)
     finish_sum(mixer, distance);
 }
 
-/* The next state of the sum. Under the lock, which is released meanwhile. false: nothing is to be
- * done now. *blocked: soon. */
+/* Do the next work for the sum. Called with the lock, which it may release. false: no work now;
+ * *blocked: but soon. */
 static bool sum_up(struct mixer_worker *worker, bool *blocked)
 {
     struct mixer *mixer = worker->mixer;
@@ -277,7 +278,7 @@ static bool sum_up(struct mixer_worker *worker, bool *blocked)
         return false;
     }
     if (!mix_xid_is(sum->xid, slot->match.xid)) {
-        /* Only the thread that sends averages begins a sum: both use the scratch. */
+        /* Only the thread that sends averages begins a sum, because both use the scratch. */
         *blocked = !worker->fetches && !is_free(mixer);
         if (worker->fetches || *blocked) {
             return false;
@@ -293,14 +294,14 @@ static bool sum_up(struct mixer_worker *worker, bool *blocked)
         sum->begun++;
     }
     if (sum->begun == sum->sum.groups) {
-        return false; /* all are on their way, or its match was over before it was whole */
+        return false; /* all are on their way, or the match ended before the sum was whole */
     }
     const size_t next = sum->begun++;
     fetch_copy(worker, next, worker->buffer ? worker->buffer : mix_sum_next(&sum->sum));
     return true;
 }
 
-/* As sum_up. */
+/* Fetch an average that the group adopts. As sum_up. */
 static bool adopt(struct mixer_worker *worker, bool *blocked)
 {
     struct mixer *mixer = worker->mixer;
@@ -316,7 +317,7 @@ static bool adopt(struct mixer_worker *worker, bool *blocked)
     return true;
 }
 
-/* As sum_up; *wait_ms: before the next try. */
+/* Send the average. As sum_up; *wait_ms: time until the next try. */
 static bool send_average(struct mixer_worker *worker, int64_t *wait_ms)
 {
     struct mixer *mixer = worker->mixer;
@@ -337,7 +338,7 @@ static bool send_average(struct mixer_worker *worker, int64_t *wait_ms)
 
 /* ---- the threads ---- */
 
-/* Under the lock, which is released meanwhile. false: wait. */
+/* Do one piece of work. Called with the lock, which it may release. false: wait. */
 static bool step(struct mixer_worker *worker, int64_t *wait_ms)
 {
     bool blocked = false;
@@ -357,8 +358,8 @@ static bool step(struct mixer_worker *worker, int64_t *wait_ms)
     return done;
 }
 
-/* Until the match of the place expires, or the group may make a step again: each thread looks at
- * that, as the other one may be fetching. */
+/* Return the time until the match of the place expires, or the group may make a step again. Each
+ * thread checks the latter, because the other one may be busy with a fetch. */
 static int64_t deadline_left_ms(struct mixer_worker *worker)
 {
     const struct mixer *mixer = worker->mixer;
@@ -388,7 +389,7 @@ void *mixer_work(void *arg)
             (void)pthread_mutex_unlock(&mixer->lock);
             mixer_tell(mixer, signals);
             (void)pthread_mutex_lock(&mixer->lock);
-            continue; /* it may have changed */
+            continue; /* the state may have changed without the lock */
         }
         const int64_t left_ms = deadline_left_ms(worker);
         if (!done && !mixer_is_cancelled(mixer)) {

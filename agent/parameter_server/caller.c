@@ -39,12 +39,12 @@ struct delivery {
     const struct exchange_message *message;
     struct member_view view;
     struct http_call call;
-    bool streams;         /* its sums are computed meanwhile: its time says nothing of the link */
-    struct header header; /* of what is sent, or taken */
-    size_t at;            /* bytes of the body, without the header */
-    size_t have;          /* of a pull: of these, in the arena since an earlier try */
-    double began_seconds; /* of the present try, */
-    double answered_seconds; /* and when its answer began to come; 0: not yet */
+    bool streams;            /* sums are computed during it: no measurement of the link */
+    struct header header;    /* of the sent or received body */
+    size_t at;               /* bytes of the body, without the header */
+    size_t have;             /* pull: of these, bytes in the arena since an earlier try */
+    double began_seconds;    /* of the current try, */
+    double answered_seconds; /* and when its answer began to arrive; 0: not yet */
     struct body_note note;
     struct err err;
 };
@@ -66,8 +66,8 @@ static enum repeat_kind kind_of(const struct exchange_message *message)
 
 /* ---- what is pushed ---- */
 
-/* Wait until bytes of a piece may be sent. Returns how many; 0: none any more. Single bytes keep
- * the connection open as long as the end of the last layer is withheld. */
+/* Wait until bytes of a piece may be sent. Returns how many; 0: no more. While the end of the last
+ * layer is withheld, single bytes keep the connection open. */
 static size_t sendable(const struct delivery *delivery, const struct member_piece *piece)
 {
     enum member_sums sums = MEMBER_SUMS_READY;
@@ -104,7 +104,7 @@ static ssize_t read_body(void *arg, void *out, size_t size)
 
 /* ---- what is pulled ---- */
 
-/* Parameters of another version would change the bits of the step unseen. */
+/* Parameters of another version would silently change the bits of the step. */
 static int check_version(const struct delivery *delivery, struct err *err)
 {
     const struct exchange_message *message = delivery->message;
@@ -137,7 +137,7 @@ static int take_header(struct delivery *delivery, const void *data, size_t size,
     return rc;
 }
 
-/* Layers of which all bytes are in the arena may be used. */
+/* Announce the layers whose bytes are all in the arena; they may be used. */
 static void tell_layers(struct delivery *delivery)
 {
     const struct member_view *view = &delivery->view;
@@ -179,7 +179,7 @@ static int write_answer(void *arg, const void *bytes, size_t size)
     while (rc == 0 && size > 0) {
         const struct member_piece piece = member_piece(&delivery->view, delivery->at);
         const size_t count = size < piece.size ? size : piece.size;
-        if (delivery->at + count > delivery->have) { /* else others may read it already */
+        if (delivery->at + count > delivery->have) { /* else others may already read it */
             memcpy(piece.data, data, count);
         }
         delivery->at += count;
@@ -218,7 +218,7 @@ static int try_once(void *arg, struct err *err)
     if (rc != 0) {
         return delivery->err.code ? err_set(err, ERR_PROTOCOL, "%s", delivery->err.text) : rc;
     }
-    /* Its step was discarded there. */
+    /* The receiver has discarded the step. */
     const bool outdated = !pulls && result.status == 410;
     rc = outdated ? 0 : reach_judge(reach, caller, kind_of(message), result.status, err);
     if (rc != 0) {
@@ -256,7 +256,7 @@ static int call_until_answered(struct delivery *delivery, struct err *err)
                                                        reach->config.generation, message);
     struct repeat repeat;
     repeat_begin(&repeat, kind_of(message), reach->config.peer_ms);
-    /* The rest of a stream follows as the backward pass goes on. */
+    /* The remaining layers of a stream follow during the backward pass. */
     delivery->streams =
         message->kind == EXCHANGE_CONTRIBUTION && !member_has_sums(member_in(delivery), message);
     const int64_t stall_ms =
@@ -283,7 +283,7 @@ static int call_until_answered(struct delivery *delivery, struct err *err)
 
 /* ---- the threads ---- */
 
-#define OWN_WAIT_NS (2 * NS_PER_MS) /* until this stage may be ready for its own message */
+#define OWN_WAIT_NS (2 * NS_PER_MS) /* between tries to deliver a message to this stage itself */
 
 static int deliver_own(struct member *member, const struct exchange_message *message,
                        struct err *err)
@@ -310,7 +310,8 @@ static int deliver(struct carrier *carrier, const struct exchange_message *messa
         .message = message,
         .view = member_view(member, message, message->kind != EXCHANGE_PARAMETERS)};
     int rc = call_until_answered(&delivery, err);
-    /* A stop discards the step: a stream that waits for its sums breaks off. */
+    /* A stop discards the step, so a stream that waits for its sums ends early; that is not an
+     * error. */
     if (rc != 0 && !member_is_cancelled(member) && !member_wants(member, message)) {
         return 0;
     }

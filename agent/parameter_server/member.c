@@ -107,7 +107,8 @@ static void summed(void *arg, const float *sum, size_t layer)
 {
     struct member *member = arg;
     (void)pthread_mutex_lock(&member->lock);
-    /* Callers read it without the lock once they were told of its first layer. */
+    /* Callers read it without the lock once its first layer was announced, so write it only if it
+     * changes. */
     if (member->pushed[member->summing] != sum) {
         member->pushed[member->summing] = sum;
     }
@@ -144,7 +145,7 @@ static int make_keeper(struct member *member, const struct work_config *config,
     return rc;
 }
 
-/* Where the layers of a libtrain stage are; first: of them in the model. */
+/* Find the places of a libtrain stage's layers. first: index of its first layer in the model. */
 static int place_layers(struct train_stage *train, size_t first, struct member_arena *out,
                         struct err *err)
 {
@@ -194,8 +195,8 @@ static int allocate(void *out_pointer, size_t count, size_t size, const char *wh
     return 0;
 }
 
-/* The sum of the first block becomes that of the step, so it is received where the update reads
- * it. */
+/* The sum of the first block becomes the sum of the step, so it is received in the memory that the
+ * update reads. */
 static int make_sums(struct member *member, struct err *err)
 {
     int rc = allocate(&member->sum, member->blocks, sizeof(*member->sum), "sums", err);
@@ -378,7 +379,8 @@ int member_new(const struct work_config *config, struct model **model, struct me
         model_free(model);
         return rc;
     }
-    /* The receiver may hold the last reference when the assignment is gone. */
+    /* Copy the run, because the receiver may hold the last reference when the assignment is
+     * gone. */
     rc = allocate(&member->run, 1, sizeof(*member->run), "assignment", err);
     if (rc == 0) {
         *member->run = *config->run;

@@ -1,4 +1,4 @@
-/* Where the data of messages is on a device. */
+/* The memory of the data of messages on a device. */
 #include <math.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ static void view_contribution(struct member *member, const struct exchange_messa
     view->body.count[BODY_STATISTICS] =
         view->arena ? (block.end - block.first) * statistics_of(view) : 0;
     if (message->done) {
-        /* It comes with the last block of its share. */
+        /* `done` comes with the last block of the sender's share. */
         size_t first = message->block;
         while (first > 0 && member->block[first - 1].stage == message->from) {
             first--;

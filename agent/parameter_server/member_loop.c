@@ -13,7 +13,7 @@ static struct reduce_range own_block(const struct member *member, size_t block)
     return member->block[block].range;
 }
 
-/* The sums of the step before were acknowledged. */
+/* Release the sums of the previous step, which were acknowledged. */
 static void release_sums(struct member *member)
 {
     for (size_t b = member->first_block;
@@ -36,7 +36,7 @@ static void load(struct member *member, const struct exchange_task *task)
 static int do_begin(struct member *member, struct err *err)
 {
     struct exchange_segments segments;
-    /* What comes now is used by passes that begin later. */
+    /* Passes that begin later use the parameters that arrive now. */
     train_parameters_changed(member->whole.train);
     (void)pthread_mutex_lock(&member->lock);
     transfers_read_links(member->transfers);
@@ -82,7 +82,7 @@ static void do_backward(struct member *member, const struct exchange_task *task)
     }
     train_backward(member->whole.train, 0, NULL, NULL);
     if (task->block_ends) {
-        /* Callers read the place that the pass has told of: it is not written again. */
+        /* Callers read the memory that the pass has announced, so it must not be written again. */
         ASSERT(member->pushed[task->block] ==
                train_block(member->whole.train, own_block(member, task->block)));
         member->sums_held = task->micro_batch + 1 == member->share.end;
@@ -101,7 +101,8 @@ static int do_evaluate(struct member *member, const struct exchange_task *task, 
 
 /* ---- a server's ---- */
 
-/* The sum of squares from the last server's units to this one's: on the lead it is the total. */
+/* Compute the sum of squares from the last server's units to this one's. On the lead it is the
+ * total. */
 static int do_sum(struct member *member, struct err *err)
 {
     const bool last = member->index + 1 == member->servers;
@@ -165,7 +166,7 @@ static enum timing_work timed_as(const struct member *member, const struct excha
         [EXCHANGE_UPDATE] = TIMING_UPDATE,     [EXCHANGE_JUDGE] = TIMING_OTHER,
         [EXCHANGE_STOP] = TIMING_OTHER,
     };
-    /* Parts of a pass are timed with its last one. A server's step ends with its update. */
+    /* Parts of a pass count with its last part. A server's step ends with its update. */
     const bool part = task->work == EXCHANGE_FORWARD && task->end < member->layers;
     const bool begins = task->work == EXCHANGE_BEGIN && member->kept.train;
     return part || begins ? TIMING_OTHER : timed[task->work];
@@ -195,7 +196,7 @@ static void report_step(struct member *member, const struct work_listener *liste
     member->step_began_seconds = now;
 }
 
-/* One worker reports, so that the numbers of a step are of the same device. */
+/* Only one worker reports, so that the numbers of a step come from one device. */
 static bool tells_transfers(const struct member *member)
 {
     return member_works(member) && member->share.first == 0;
@@ -223,7 +224,8 @@ static void report_pull(struct member *member, const struct work_listener *liste
     }
 }
 
-/* The last answer to a step's sums comes after its last task. */
+/* Report the pushes of an earlier step: the last answer to a step's sums comes after its last
+ * task. */
 static void report_push(struct member *member, const struct work_listener *listener)
 {
     (void)pthread_mutex_lock(&member->lock);
@@ -249,7 +251,7 @@ static void report_transfers(struct member *member, const struct work_listener *
     }
 }
 
-/* What others hear of an update: before it is done for the protocol, so in order. */
+/* Report an update before it is done for the protocol, so that the reports are in order. */
 static void after_update(struct member *member, const struct work_listener *listener,
                          const struct exchange_task *task)
 {
@@ -261,8 +263,8 @@ static void after_update(struct member *member, const struct work_listener *list
     }
 }
 
-/* Transfers overlap with the whole time of a pass. Where a quota or another program stops the
- * thread, that is longer than the layers compute. */
+/* Transfers overlap with the whole time of a pass, including stops by a quota or other programs. So
+ * note the times of the layers with the stops added. */
 static void note_pass(struct member *member, const struct exchange_task *task,
                       const struct timing_task *timed)
 {
@@ -334,15 +336,15 @@ static const char *work_name(enum exchange_work work)
     return names[work];
 }
 
-/* Twice the bytes that arrive here in a step: sums of all blocks, and the parameters. */
+/* Return twice the bytes that arrive here in a step: sums of all blocks, and the parameters. */
 static int64_t moves_of_step(const struct member *member)
 {
     const size_t floats = member->kept.floats * member->blocks + member->whole.floats;
     return (int64_t)(2 * floats * sizeof(float));
 }
 
-/* The step in progress is left as it is at the end: receiver and callers still use its sums, and no
- * state has anything of it. */
+/* At the end, leave the step in progress untouched: receiver and callers still use its sums, and no
+ * state contains any part of it. */
 int member_loop(struct member *member, const struct work_listener *listener, int64_t *version,
                 struct err *err)
 {

@@ -1,4 +1,4 @@
-/* What the receiver and the callers do with messages. */
+/* The functions with which the receiver and the callers handle messages. */
 #include <string.h>
 
 #include "agent/parameter_server/member_parts.h"
@@ -6,7 +6,8 @@
 #include "base/assert.h"
 #include "base/clock.h"
 
-/* A server closes a connection on which nothing moves for 10 s (exchange_route_table). */
+/* Less than the 10 s after which a server closes a connection without progress
+ * (exchange_route_table). */
 #define WITHHELD_MS 5000
 
 /* ---- lanes and answers ---- */
@@ -122,7 +123,7 @@ static enum exchange_verdict pull(struct member *member, const struct exchange_m
     if (verdict == EXCHANGE_PARK) {
         member->pull[handle].state = PULL_PARKED;
     }
-    member_settle(member); /* it may have taken the place of another */
+    member_settle(member); /* the pull may have replaced another one */
     return verdict;
 }
 
@@ -169,7 +170,7 @@ bool member_serve(struct member *member, const struct exchange_message *message,
                   const struct member_view *view, size_t offset, void *out, size_t size)
 {
     size_t got = 0;
-    /* No update begins meanwhile. */
+    /* The lock keeps an update from beginning. */
     (void)pthread_mutex_lock(&member->lock);
     const bool serves = exchange_serves(member->exchange, message);
     while (serves && got < size) {
@@ -235,7 +236,7 @@ enum member_sums member_wait_sums(struct member *member, const struct exchange_m
         exchange_sendable(member->exchange, message) > layer && !late) {
         const int64_t left_ms = until_ms - clock_now_ms();
         late = left_ms <= 0 && exchange_withholds(member->exchange, message);
-        if (!late) { /* whatever changes that is signalled */
+        if (!late) { /* every change of these conditions is signalled */
             (void)thread_condition_wait(&member->moved, &member->lock,
                                         (left_ms > 0 ? left_ms : WITHHELD_MS) * NS_PER_MS);
         }
@@ -246,7 +247,7 @@ enum member_sums member_wait_sums(struct member *member, const struct exchange_m
 
 void member_moved(struct member *member, size_t bytes)
 {
-    /* Repeats of what has come already are no progress. */
+    /* Repeats of data that has already arrived are no progress. */
     if (atomic_fetch_sub(&member->moves_left, (int64_t)bytes) > 0) {
         task_clock_moved(&member->clock);
     }
@@ -366,7 +367,8 @@ static int deliver_pull(struct member *member, const struct exchange_message *me
     return 0;
 }
 
-/* No connection is open meanwhile: sums that are withheld may take any time. false: unwanted. */
+/* Wait for the sums of a message to this stage itself. No connection is open, so withheld sums may
+ * take any time. false: unwanted. */
 static bool wait_own_sums(struct member *member, const struct exchange_message *message)
 {
     if (message->kind != EXCHANGE_CONTRIBUTION) {

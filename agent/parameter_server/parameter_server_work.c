@@ -23,7 +23,7 @@ static struct needs_data list_needs(const struct assignment_run *run)
         .inputs = worker, .labels = worker, .train = worker, .test = worker && tests};
 }
 
-/* Blocks of all shares but the first, whose sum is the gradient. */
+/* Return the number of blocks of all shares, except the first, whose sum is the gradient. */
 static size_t more_blocks(const struct assignment_run *run)
 {
     size_t blocks = 0;

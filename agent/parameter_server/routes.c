@@ -11,12 +11,12 @@
 #include "agent/peer/receive.h"
 #include "agent/peer/waiting.h"
 
-/* Where a body goes. */
+/* The state of a request and the destination of its body. */
 enum request_state {
     REQUEST_FREE,
     REQUEST_TAKES,    /* into the member's buffer */
-    REQUEST_DISCARDS, /* nowhere: it is here already, or a newer connection brings it */
-    REQUEST_BROKEN,   /* nowhere: it is not what the path says */
+    REQUEST_DISCARDS, /* none: it has already arrived, or a newer connection brings it */
+    REQUEST_BROKEN,   /* none: it does not match its path */
     REQUEST_PARKED,   /* a pull that waits */
     REQUEST_SERVES,   /* a pull that is answered */
 };
@@ -29,10 +29,10 @@ struct request {
     struct work *work; /* a reference */
     struct exchange_message message;
     struct exchange_claim claim;
-    enum exchange_verdict verdict; /* what a discarded body is answered with */
+    enum exchange_verdict verdict; /* the answer to a discarded body */
     struct member_view view;
     struct header header;
-    size_t at; /* bytes of the body that have come */
+    size_t at; /* received bytes of the body */
     struct body_note note;
     struct err err;
     const char *why; /* BROKEN: static text, or err's */
@@ -87,7 +87,8 @@ static bool read_size(struct http_exchange *exchange, const char *name, size_t *
     return true;
 }
 
-/* The member that the request is to, and the stage that it is from. NULL: it is answered. */
+/* Find the member that the request addresses, and the stage that sent it. NULL: a problem was
+ * answered. */
 static struct work *find_member(struct exchange_routes *routes, struct http_exchange *exchange,
                                 struct exchange_message *message)
 {
@@ -295,7 +296,7 @@ static const struct http_sink sink = {
 
 /* ---- pulls ---- */
 
-/* Its update has begun when -2: the client repeats. */
+/* Returns -2 if an update has begun; the client then repeats the request. */
 static ssize_t read_answer(void *arg, uint64_t offset, void *out, size_t size)
 {
     struct request *request = arg;
@@ -318,7 +319,7 @@ static void end_answer(void *arg)
     give_back(arg);
 }
 
-/* The reply follows; the request ends with it. */
+/* Reply to a pull; the request ends with the reply. */
 static void answer_pull(struct request *request, enum exchange_verdict verdict)
 {
     static const struct body nothing = {{0}};
@@ -430,7 +431,7 @@ static const struct http_route route_table[] = {
     {.method = "PUT",
      .pattern = "/peer/v1/{job}/{generation}/exchange/{kind}/{step}/{index}/{first}/{end}",
      .sink = &sink,
-     .body_bytes_min = 1}, /* a stream may wait for the answers to others (caller.c) */
+     .body_bytes_min = 1}, /* a stream may wait for other answers (caller.c) */
 };
 
 int exchange_routes_open(struct access *access, struct peer_routes *out, struct err *err)

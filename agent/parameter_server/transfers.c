@@ -12,32 +12,32 @@
 #include "libtrain/schedule/link.h"
 #include "schema/parameter_server.h"
 
-#define WEIGHT 0.1     /* of a new time of a layer in its average */
-#define LINK_KEEP 0.98 /* what older transfers count after each new one: about 50 count */
+#define WEIGHT 0.1     /* of a new time in the average of a layer */
+#define LINK_KEEP 0.98 /* weight of older transfers after each new one: about 50 count */
 /* After three consecutive measurements that are all longer, or all shorter, than expected by this
- * factor each further one halves the weight of the earlier ones (docs/adr/0159). */
+ * factor, each further one halves the weight of the earlier ones (docs/adr/0159). */
 #define FAR 1.5
 #define FAR_IN_A_ROW 3
 #define CHANGED_KEEP 0.5
-#define LINK_CHANGED 1.25 /* of a latency or a bandwidth: `auto` compares again */
-#define TRIAL_STEPS 10    /* of each way that `auto` compares */
+#define LINK_CHANGED 1.25 /* change of latency or bandwidth: `auto` compares again */
+#define TRIAL_STEPS 10    /* steps of each way that `auto` compares */
 #define TRIAL_EVERY 500
 /* A server closes a connection on which a body makes no progress for 10 s (net/http_server.h). */
 #define STREAM_GAP_SECONDS 5.0
-/* Requests of workers that a server has room for, with both directions: less than its connections
- * (agent/peer/receive.h). Pulls that wait for a version must leave room for the sums that it is
- * made of. */
+/* Maximum requests of all workers at a server, in both directions: fewer than its connections
+ * (agent/peer/receive.h). Pulls that wait for a version must leave room for the sums from which the
+ * version is computed. */
 #define REQUESTS_MAX 48
-/* Of a list in a line of the log; of more than about 150 layers it is truncated. */
+/* Size of a list in a line of the log. A list of more than about 150 layers is truncated. */
 #define LIST_SIZE 768
 
-/* Of `auto`. */
+/* The comparison of `auto`. */
 struct trial {
     enum segments_transfers way;
     int64_t step;         /* since the trial began */
     double seconds[2];    /* of the steps of SEGMENTS_OPTIMAL and SEGMENTS_STREAM, by that enum, */
-    int64_t measured[2];  /* and how many they are */
-    double began_seconds; /* of the present step; 0: it is not measured */
+    int64_t measured[2];  /* and the number of these steps */
+    double began_seconds; /* of the current step; 0: it is not measured */
 };
 
 /* Consecutive measurements that were far from the expected time, all on the same side of it. */
@@ -50,7 +50,7 @@ _Static_assert(SEGMENTS_OPTIMAL < 2 && SEGMENTS_STREAM < 2, "index of the trial'
 struct transfers {
     struct transfers_config config;
     double *bytes, *forward, *backward; /* [layers] */
-    bool measured[2];                   /* backward, forward: there is an average */
+    bool measured[2];                   /* backward, forward: an average exists */
     struct drift pass_drift[2], link_drift[2][EXCHANGE_SERVERS_MAX];
     size_t *server;                                   /* [layers] */
     struct link_sums sums[2][EXCHANGE_SERVERS_MAX];   /* push, pull; guarded by the owner's lock */
@@ -112,7 +112,7 @@ void transfers_free(struct transfers **pointer)
 
 /* ---- measurements ---- */
 
-/* Return whether what is measured has changed. */
+/* Return whether the measured quantity has changed. */
 static bool has_changed(struct drift *drift, double seconds, double expected)
 {
     const bool longer = seconds > expected;
@@ -152,8 +152,8 @@ void transfers_note_evaluation(struct transfers *transfers)
     transfers->trial.began_seconds = 0;
 }
 
-/* A latency that is too low makes more requests, of which most are not parked and show it; one that
- * is too high would make one request, and never be corrected. */
+/* Prefer a latency that is too low. It leads to more requests, most of which are not parked and
+ * correct it. A latency that is too high would lead to a single request and never be corrected. */
 double transfers_parked_seconds(const struct transfers *transfers, size_t server, double seconds,
                                 double answer_seconds)
 {
@@ -195,7 +195,7 @@ static bool differs(double a, double b)
     return a > LINK_CHANGED * b || b > LINK_CHANGED * a;
 }
 
-/* Any link is another one than when the trial was over. */
+/* Return whether any link has changed since the end of the trial. */
 static bool links_changed(const struct transfers *transfers)
 {
     bool changed = false;
@@ -210,7 +210,7 @@ static bool links_changed(const struct transfers *transfers)
     return changed;
 }
 
-/* The faster of optimal and stream, by the steps that were made with each. */
+/* Return the faster of optimal and stream, by the times of steps with each. */
 static enum segments_transfers try_both(struct transfers *transfers)
 {
     struct trial *trial = &transfers->trial;
@@ -236,7 +236,7 @@ static enum segments_transfers try_both(struct transfers *transfers)
     return trial->way;
 }
 
-/* One request per server that keeps layers. */
+/* Make one request per server that keeps layers. */
 static size_t by_server(const struct transfers *transfers, size_t *end)
 {
     size_t count = 0;
@@ -259,7 +259,7 @@ void transfers_read_links(struct transfers *transfers)
     }
 }
 
-/* A stream asks every server at once. */
+/* Return the window. A stream asks every server at once. */
 static size_t window_of(const struct transfers *transfers, enum segments_transfers way)
 {
     const struct transfers_config *config = &transfers->config;
@@ -270,7 +270,7 @@ static size_t window_of(const struct transfers *transfers, enum segments_transfe
     return most == 0 ? 1 : most < wanted ? most : wanted;
 }
 
-/* busy_seconds: a push finds its link busy with those of earlier blocks. */
+/* busy_seconds: time for which the pushes of earlier blocks still occupy the link. */
 static struct segments_problem problem_of(const struct transfers *transfers, bool pull,
                                           double busy_seconds,
                                           struct segments_link link[EXCHANGE_SERVERS_MAX])
@@ -282,7 +282,7 @@ static struct segments_problem problem_of(const struct transfers *transfers, boo
                                          .bytes_per_second = speed.bytes_per_second,
                                          .local = s == transfers->config.own};
         if (s == transfers->server[0] && !link[s].local) {
-            first_seconds = speed.latency_seconds / 2; /* it is parked already */
+            first_seconds = speed.latency_seconds / 2; /* the request is already parked */
         }
     }
     return (struct segments_problem){.count = transfers->config.layers,
@@ -295,8 +295,8 @@ static struct segments_problem problem_of(const struct transfers *transfers, boo
                                      .busy_seconds = busy_seconds};
 }
 
-/* Returns the seconds until the pass and its transfers are over; of a stream, which has no choice,
- * 0. */
+/* Choose the requests. Returns the seconds until the pass and its transfers are over; 0 for a
+ * stream, which has no choice. */
 static double choose(struct transfers *transfers, enum segments_transfers way, bool pull,
                      double busy_seconds, size_t *end, struct exchange_requests *out)
 {
@@ -318,7 +318,7 @@ static double choose(struct transfers *transfers, enum segments_transfers way, b
     return seconds;
 }
 
-/* The pushes of a block begin when the link has sent those of the one before. */
+/* The pushes of a block begin when the link has sent those of the previous block. */
 static void choose_pushes(struct transfers *transfers, enum segments_transfers way,
                           struct exchange_requests *out)
 {
@@ -342,7 +342,7 @@ size_t transfers_window(const struct transfers *transfers)
                      way == TRANSFERS_AUTO ? SEGMENTS_STREAM : (enum segments_transfers)way);
 }
 
-/* A stream brings nothing while a layer is computed. */
+/* Return whether streams are possible. A stream sends nothing while a layer is computed. */
 static bool may_stream(const struct transfers *transfers)
 {
     for (size_t l = 0; l < transfers->config.layers; l++) {
@@ -389,7 +389,7 @@ static struct list scaled(const double *values, size_t count, double scale)
     return list;
 }
 
-/* Of the pull, or of the push of the first block. */
+/* List the ends of the segments of the pull, or of the push of the first block. */
 static struct list ends(const struct transfers *transfers, bool pull)
 {
     const size_t *choice = pull ? transfers->pull_end : transfers->push_end;
@@ -401,7 +401,7 @@ static struct list ends(const struct transfers *transfers, bool pull)
     return list;
 }
 
-/* Of each server: microseconds of a request, bytes per second. */
+/* List for each server the microseconds of a request and the bytes per second. */
 static struct list links(const struct transfers *transfers, bool pull)
 {
     struct list list = {0};

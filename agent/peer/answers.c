@@ -10,8 +10,8 @@ void answers_problem(struct http_exchange *exchange, int status, const char *cod
                      const char *detail)
 {
     char body[512];
-    /* Details are made of our own words, checked words of the path and numbers: nothing needs
-     * escaping but quotes. */
+    /* Details consist of our own words, checked words of the path, and numbers, so only quotes need
+     * escaping. */
     char plain[256];
     (void)snprintf(plain, sizeof(plain), "%s", detail);
     for (char *at = plain; *at; at++) {

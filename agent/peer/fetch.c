@@ -89,7 +89,7 @@ void fetch_set_peer(struct fetch *fetch, const struct fetch_peer *peer)
     }
 }
 
-/* A try has ended: note what it shows of a peer. */
+/* Note the result of a try for a peer. */
 static void take_try(const struct fetch *fetch, struct repeat *repeat, int rc,
                      const struct err *why, int64_t began_ms, bool other, struct repeat_next *next)
 {
@@ -122,7 +122,7 @@ static int call_once(struct fetch *fetch, const struct http_call *call, struct h
     return ways_call(fetch->ways, &target, fetch->client, call, result, other, err);
 }
 
-/* Make the call until it is answered for good. */
+/* Repeat the call until it gets a final answer. */
 static int repeat_call(struct fetch *fetch, struct http_call *call, struct http_result *result,
                        struct err *err)
 {
@@ -142,7 +142,7 @@ static int repeat_call(struct fetch *fetch, struct http_call *call, struct http_
         bool other = false;
         int rc = call_once(fetch, call, result, &other, err);
         rc = rc ? rc : judge(fetch, repeat.kind, call, result, err);
-        /* A new way is a new chance, but each way only once. */
+        /* Try each other way once. */
         other = other && ++ways <= RELAYS_MAX;
         take_try(fetch, &repeat, rc, err, began_ms, other, &next);
         if (!next.again) {

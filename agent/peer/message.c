@@ -39,7 +39,8 @@ struct message_path message_ping_path(const char *url, const struct job_id *job,
     return path;
 }
 
-/* The header's tensor. A coded one is bytes: its shape follows from the path. */
+/* Fill in the header's tensor. A coded tensor is a list of bytes; its shape follows from the
+ * path. */
 static void fill(const struct work_tensor *tensor, size_t coded_bytes,
                  struct safetensors_tensor *out)
 {

@@ -19,14 +19,14 @@
 #include "base/log.h"
 #include "net/relay.h"
 
-#define PLANS_MAX 4 /* that one device serves at a time: its own, and those that fetch from it */
+#define PLANS_MAX 4 /* at a time: the device's own, and those that fetch from it */
 #define BERTHS_MAX (RELAYS_MAX * PLANS_MAX)
 #define ANSWER_BYTES 256
-#define ANSWER_MS 5000 /* to connect, and for the relay to answer */
-#define AGAIN_MS 250   /* after a failure, doubled with each in a row */
+#define ANSWER_MS 5000 /* timeout to connect, and for the relay's answer */
+#define AGAIN_MS 250   /* wait after a failure, doubled with each failure in a row */
 #define AGAIN_MS_MAX 5000
 
-/* A place at a relay: where, as whom. */
+/* A place at a relay: the relay, and the name to park with. */
 struct place {
     struct relay_url url;
     struct relay_name name;
@@ -44,11 +44,11 @@ struct berth {
     struct place place;
     enum berth_state state;
     int fd;
-    int64_t due_ms; /* EMPTY: try; CONNECTS, ASKS: give up */
+    int64_t due_ms; /* EMPTY: next try; CONNECTS, ASKS: timeout */
     int64_t again_ms;
     bool failed; /* as logged */
     struct address relay;
-    size_t addresses, tried; /* of the relay's name: how many, which of them did not answer */
+    size_t addresses, tried; /* of the relay's name: their number, and how many failed */
 };
 
 struct parking {
@@ -72,8 +72,8 @@ static void leave(struct berth *berth)
     berth->state = BERTH_EMPTY;
 }
 
-/* A name may have an address of IPv6 and the relay listen on IPv4 only: the others are tried before
- * the relay counts as unavailable. */
+/* A name may have an IPv6 address while the relay listens only on IPv4. So all addresses are tried
+ * before the relay counts as unavailable. */
 static void fail(struct berth *berth, const char *why)
 {
     leave(berth);
@@ -91,8 +91,8 @@ static void fail(struct berth *berth, const char *why)
     berth->again_ms = 2 * berth->again_ms < AGAIN_MS_MAX ? 2 * berth->again_ms : AGAIN_MS_MAX;
 }
 
-/* The next address of "http://HOST:PORT". It may take long where a name server does not answer:
- * this thread does nothing else. */
+/* Find the next address of "http://HOST:PORT". It may block for long if a name server does not
+ * answer; this thread has no other work. */
 static int resolve(struct berth *berth, char why[ERR_TEXT_MAX])
 {
     static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
@@ -161,7 +161,7 @@ static void ask(struct berth *berth)
     berth->state = BERTH_ASKS;
 }
 
-/* Take the answer, and not a byte more: what follows is the caller's. */
+/* Read exactly the relay's answer, because the bytes that follow belong to the caller. */
 static void take_answer(struct berth *berth)
 {
     static const char end[] = "\r\n\r\n";
@@ -234,8 +234,8 @@ static size_t find(const struct place *place, const struct place *in, size_t cou
     return count;
 }
 
-/* Give up the berths that are not wanted any more, and add those that are new. Returns whether the
- * thread goes on. */
+/* Close the berths that are no longer wanted, and add new ones. Returns whether the thread
+ * continues. */
 static bool follow(struct parking *parking)
 {
     (void)pthread_mutex_lock(&parking->lock);

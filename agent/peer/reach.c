@@ -66,7 +66,7 @@ int reach_judge(const struct reach *reach, const struct reach_caller *caller, en
 
 /* ---- repeated ---- */
 
-/* Note what a try shows of the device. */
+/* Note the result of a try for the device. */
 static void take_try(const struct reach *reach, const struct reach_caller *caller,
                      struct repeat *repeat, int outcome, const struct err *why,
                      struct repeat_next *next)

@@ -11,14 +11,14 @@
 #include "base/assert.h"
 #include "base/clock.h"
 
-/* Where a body goes. */
+/* The destination of a body. */
 enum receive_state {
-    RECEIVE_BROKEN, /* nowhere: it is not what the path says; `err` */
+    RECEIVE_BROKEN, /* none: the body does not match its path; see `err` */
     RECEIVE_PARKED, /* its slot is in use */
     RECEIVE_SLOT,
     RECEIVE_MARK,      /* no data */
-    RECEIVE_DUPLICATE, /* nowhere: the tensor is here already */
-    RECEIVE_REPLACED,  /* nowhere: a newer connection carries the same tensor */
+    RECEIVE_DUPLICATE, /* none: the tensor has already arrived */
+    RECEIVE_REPLACED,  /* none: a newer connection carries the same tensor */
 };
 
 struct receive {
@@ -78,7 +78,7 @@ static void set_state(struct receive *receive, enum receive_state state)
     receive->state = state;
 }
 
-/* Ask for the slot, again if need be. */
+/* Ask for the slot. May be repeated. */
 static void offer(struct receive *receive)
 {
     void *slot = NULL;
@@ -241,8 +241,8 @@ static size_t take_header(struct receive *receive, const char *data, size_t size
     return taken;
 }
 
-/* Begin to fill the decoder's buffer. A neighbour sends one tensor at a time: what an older
- * connection had put there will be sent again. */
+/* Begin to fill the decoder's buffer. A neighbour sends one tensor at a time, so it will repeat the
+ * data that an older connection has put there. */
 static void take_decoder(struct receive *receive)
 {
     for (size_t i = 0; i < RECEIVES_MAX; i++) {
@@ -304,7 +304,7 @@ static size_t write_receive(void *state, const void *data, size_t size)
     return size;
 }
 
-/* Why a complete body does not match its path; NULL: it does. */
+/* Return why a complete body does not match its path; NULL: it matches. */
 static const char *find_fault(const struct receive *receive)
 {
     if (!header_is_whole(&receive->header) || receive->data_got != receive->data_size) {

@@ -19,15 +19,16 @@
 #include "net/http_server.h"
 #include "net/origin.h"
 
-/* Neighbours that train ask every quarter of a second. */
+/* Neighbours ping every quarter of a second while they train. */
 #define IDLE_TIMEOUT_MS 15000
 #define CONNECTION_BYTES ((size_t)256 << 10) /* most requests carry a tensor */
-/* Clients that have shown no ticket yet; one address leaves some for others. */
+/* Limits for clients that have shown no ticket yet. One address must leave some connections for
+ * others. */
 #define STRANGERS (RECEIVES_MAX / 2)
 #define STRANGERS_PER_ADDRESS (STRANGERS / 2)
 #define METRICS_BYTES_MAX ((size_t)1 << 20)
 
-#define ADOPTED_MAX 16 /* until the thread's next turn */
+#define ADOPTED_MAX 16 /* waiting for the thread's next turn */
 
 /* A connection from a relay. */
 struct peer_server {
@@ -63,7 +64,7 @@ static void answer_ping(void *context, struct http_exchange *exchange)
     }
 }
 
-/* Equal times for all wrong tokens: their hashes are compared. */
+/* Compare hashes, so that all wrong tokens take the same time. */
 static bool is_token(const char *token, const char *bearer)
 {
     char expected[HASH_TEXT_SIZE];
@@ -76,7 +77,8 @@ static bool is_token(const char *token, const char *bearer)
     return strcmp(expected, given) == 0;
 }
 
-/* A web page that a browser on this machine shows comes under a foreign name (DNS rebinding). */
+/* Reject requests of web pages in a browser on this machine. They use a foreign host name (DNS
+ * rebinding). */
 static bool is_local(const struct http_exchange *exchange)
 {
     static const struct conf_list none = {0};
@@ -151,7 +153,7 @@ static const struct http_route metrics_route = {
 static void drain(int fd)
 {
     eventfd_t count;
-    (void)eventfd_read(fd, &count); /* nothing to read is fine: it does not block */
+    (void)eventfd_read(fd, &count); /* it does not block if there is nothing to read */
 }
 
 static void take_adopted(struct peer_server *server)
@@ -169,7 +171,7 @@ static int sooner(int a, int b)
     return a < 0 ? b : b < 0 || a < b ? a : b;
 }
 
-/* Until something that waits has waited long enough. */
+/* Return the time until the first waiting request has waited long enough. */
 static int parked_ms(const struct peer_server *server)
 {
     int wait_ms = receive_timeout_ms(server->pool);
@@ -321,7 +323,7 @@ int peer_server_room_fd(const struct peer_server *server)
     return server->room_fd;
 }
 
-/* One more than fits is closed: its caller calls again. */
+/* A connection that does not fit is closed; its caller calls again. */
 void peer_server_adopt(struct peer_server *server, int fd)
 {
     (void)pthread_mutex_lock(&server->lock);

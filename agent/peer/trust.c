@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 
-/* Nothing depends on the clock but what people read; it is usually wrong by years or not at all. */
+/* Only output for people depends on the clock. A clock is usually wrong by years or not at all. */
 static void check_clock(const struct certificate_times *times)
 {
     const int64_t now_s = clock_wall_ms() / 1000;
@@ -58,7 +58,7 @@ void trust_peer(const struct trust *trust, const char *public_key, struct tls_cl
         *out = (struct tls_client){
             .certificate = trust->server.certificate, .key = trust->server.key, .pinned = true};
         if (parse_hex(public_key, out->server_key, HASH_SIZE, NULL)) {
-            memset(out->server_key, 0, HASH_SIZE); /* nobody's */
+            memset(out->server_key, 0, HASH_SIZE); /* matches no key */
         }
     }
 }

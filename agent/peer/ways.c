@@ -38,7 +38,7 @@ void ways_free(struct ways **ways)
     }
 }
 
-/* The bytes of the host in a URL, with its brackets. */
+/* Find the host in a URL, with its brackets. Return its number of bytes. */
 static size_t host_of(const char *url, const char **host)
 {
     const char *scheme = strstr(url, "://");
@@ -140,7 +140,7 @@ int ways_call(struct ways *ways, const struct way_target *target, struct http_cl
     const int rc = http_client_call(client, &made, out, err);
     const bool broken = rc == ERR_NETWORK || rc == ERR_TIMEOUT;
     if (target->relay_ticket[0] == '\0' || (rc != 0 && !broken)) {
-        return rc; /* it says nothing of the way */
+        return rc; /* the error does not concern the way */
     }
     const enum http_contact contact = http_client_contact(client);
     const bool missed = broken && contact == HTTP_NO_CONTACT;

@@ -6,7 +6,7 @@
 #include "agent/pipeline/stage_parts.h"
 #include "schema/job_check.h"
 
-/* Of the link to a neighbour: assignment_check knows its name. */
+/* Return the codec of the link to a neighbour. assignment_check has verified its name. */
 static enum codec peer_codec(bool there, const struct peer *peer)
 {
     enum codec codec = CODEC_NONE;

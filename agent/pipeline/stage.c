@@ -86,8 +86,8 @@ static int make_pipeline(struct stage *stage, struct err *err)
     return pipeline_new(&pipeline, &stage->pipeline, err);
 }
 
-/* `count` buffers of `size` bytes each at *offset of the arena; without an arena only *offset
- * moves. */
+/* Place `count` buffers of `size` bytes each at *offset of the arena; without an arena, only
+ * advance *offset. */
 static void place(unsigned char *arena, size_t *offset, unsigned char **buffer, size_t count,
                   size_t size)
 {
@@ -277,7 +277,8 @@ static int fill_stage(struct stage *stage, struct model **model_, struct err *er
         evaluations_batches(config->spec, &config->samples, stage->micro_batch);
     int rc = check_data(stage, err);
     rc = rc ? rc : make_pipeline(stage, err);
-    /* Before sizes are multiplied here: it refuses what cannot be addressed. */
+    /* Make the keeper before sizes are multiplied here: it rejects sizes that cannot be
+     * addressed. */
     rc = rc ? rc : make_keeper(stage, model_, err);
     rc = rc ? rc : make_samples(stage, err);
     rc = rc ? rc : make_buffers(stage, err);
@@ -301,7 +302,7 @@ int stage_new(const struct stage_config *config, struct model **model, struct st
     stage->work.row = &pipeline_work;
     stage->work.park_ms = config->park_ms;
     stage->config = *config;
-    stage->spec = config->spec; /* until the keeper has its own */
+    stage->spec = config->spec; /* until the keeper has its own copy */
     atomic_init(&stage->work.references, 1);
     atomic_init(&stage->step, config->resume_version);
     rc = fill_stage(stage, model, err);

@@ -58,7 +58,7 @@ static void do_backward(struct stage *stage, const struct pipeline_task *task)
 static int do_evaluate(struct stage *stage, const struct pipeline_task *task, struct err *err)
 {
     const bool first = stage_is_first(stage);
-    /* Of the first stage the slot is free: no micro-batch is in flight between steps. */
+    /* On the first stage the slot is free, because no micro-batch is in flight between steps. */
     unsigned char *input = stage->slot[LANE_ACTIVATION][first ? 0 : task->input];
     stage->step_began_seconds =
         0; /* the step after an evaluation is timed from its own beginning */
@@ -75,7 +75,8 @@ static int do_evaluate(struct stage *stage, const struct pipeline_task *task, st
     return train_evaluate(stage->train, count, input, output, NULL, NULL, NULL, err);
 }
 
-/* The sum of squares from the last stage's units to this one's: on stage 0 it is the total. */
+/* Compute the sum of squares from the last stage's units to this one's. On stage 0 it is the
+ * total. */
 static int do_sum(struct stage *stage, struct err *err)
 {
     const enum transfer_lane out = stage_is_first(stage) ? LANE_TOTAL : LANE_NORM;
@@ -100,7 +101,7 @@ static int do_update(struct stage *stage, const struct pipeline_task *task, stru
     return train_update(stage->train, task->step, rate, err);
 }
 
-/* The metric that decides: of the last stage's evaluation, for all others. */
+/* Return the metric to judge: the last stage's, on all stages. */
 static double do_judge(struct stage *stage)
 {
     const double value = stage_is_last(stage)
@@ -211,7 +212,7 @@ static enum pipeline_work next(struct stage *stage, struct pipeline_task *task)
         if (work != PIPELINE_WAIT) {
             break;
         }
-        /* A stage that waits for orders alone is at a step boundary. */
+        /* A stage that waits only for orders is at a step boundary. */
         if (mixer && mixer_is_due(mixer, stage_step(stage))) {
             (void)pthread_mutex_unlock(&stage->lock);
             stage_mix(stage, stage_step(stage));
@@ -243,7 +244,7 @@ static const char *work_name(enum pipeline_work work)
     return names[work];
 }
 
-/* The pipeline is empty: no later batch uses a version before this one. */
+/* Begin after an empty pipeline, where no later batch uses a version before this one. */
 static void begin_after(struct stage *stage, int64_t version)
 {
     if (stage->versions > 1) {

@@ -1,7 +1,7 @@
 #include "agent/pipeline/stage_parts.h"
 
-/* Micro-batches of the test set, or of what the device holds out, also of a job without evaluations
- * of its own. */
+/* Return the number of micro-batches of the test set, or of the device's hold-out, even if the job
+ * has no evaluations of its own. */
 static size_t test_batches(const struct stage *stage)
 {
     const struct work_data *data = &stage->config.data;
@@ -11,8 +11,8 @@ static size_t test_batches(const struct stage *stage)
                : 0;
 }
 
-/* The state of the stage on these samples, as an evaluation does it: no micro-batch is in flight.
- */
+/* Evaluate the stage's state on these samples as an evaluation of the job does. No micro-batch is
+ * in flight. */
 static bool evaluate(void *arg, struct mix_figures *out)
 {
     struct stage *stage = arg;
@@ -36,7 +36,8 @@ static bool evaluate(void *arg, struct mix_figures *out)
     return rc == 0;
 }
 
-/* The same of samples that all groups have: a group's own ones say nothing of the others'. */
+/* Compute the loss on samples that are the same for all groups: losses on a group's own samples
+ * could not be compared with those of other groups. */
 static bool probe(void *arg, double *loss)
 {
     struct stage *stage = arg;
@@ -91,8 +92,8 @@ void stage_mix(struct stage *stage, int64_t version)
     }
 }
 
-/* The group has stopped, and is at a boundary until it is cancelled, or until its records are
- * stored. */
+/* Continue the mixer's work at the boundary after a stop, until the stage is cancelled or the
+ * records are stored. */
 static void wait_for_mixes(struct stage *stage, int64_t version, bool until_logged)
 {
     struct mixer *mixer = stage->work.mixer;
