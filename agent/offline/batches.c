@@ -34,7 +34,7 @@ struct order {
     struct data *data;
     struct job_data counts;
     struct train_sampler *sampler;
-    struct view_labels labels; /* of a view */
+    struct view_labels labels; /* for a view */
 };
 
 static int32_t label_of(const struct order *order, uint32_t sample)

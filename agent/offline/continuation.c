@@ -9,7 +9,8 @@
 
 #define BYTE_VALUES (UINT8_MAX + 1)
 
-/* The most probable byte after the first `size` of a text, from the last bytes the model sees. */
+/* Find the most probable byte after the first `size` bytes of a text, from the last bytes that fit
+ * the model's positions. */
 static int next_byte(const struct continuation *continuation, const unsigned char *text,
                      size_t size, unsigned char *out, struct err *err)
 {

@@ -79,7 +79,7 @@ struct set {
     const struct name_list *class_names;
 };
 
-/* ERR_INVALID if the test set does not fit the training set. */
+/* Compare the data sets. ERR_INVALID if the test set does not fit the training set. */
 static int compare(const struct set *train, const struct set *test, struct err *err)
 {
     const struct dataset_info *a = train->info, *b = test->info;
@@ -162,7 +162,8 @@ static int open_test(const struct local_places *places, const struct job_spec *s
     return rc ? rc : compare(&train, &test, err);
 }
 
-/* The outputs of a view with its own numbers are its classes and one for all others. */
+/* A view with its own numbers has one output for each of its classes and one for all other
+ * classes. */
 static int take_view(const struct job_spec *spec, struct local_job_data *out, struct err *err)
 {
     struct name_list all AUTO(name_list_done) = out->class_names;

@@ -80,7 +80,7 @@ static int read_checkpoint(void *arg, uint64_t offset, void *out, size_t size, s
     return file_read_at(model->fd, out, size, offset, err);
 }
 
-/* The job's init.checkpoint is a file here. */
+/* Open the job's init.checkpoint, which is a local file here. */
 static int open_checkpoint(const struct job_spec *spec, const char *path, struct local_model *out,
                            struct err *err)
 {

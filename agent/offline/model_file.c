@@ -104,7 +104,7 @@ int model_file_describe(struct model_file *file, const char *name, const struct 
     return rc == 0 ? 0 : err_wrap(err, "--model '%s'", name);
 }
 
-/* A unit's state from the file's tensors, wherever they lie in it. */
+/* Load a unit's state from the file's tensors, which may be in any order. */
 static int load_unit(const struct model_file *file, struct train_stage *stage, size_t unit,
                      struct err *err)
 {

@@ -19,7 +19,7 @@ static int check_units(const struct plan *plan, size_t unit_count, struct err *e
     for (size_t i = 0; i < plan->stage_count; i++) {
         const struct plan_stage *stage = &plan->stage[i];
         if (stage->end == stage->first && stage->share_end > stage->share_first) {
-            continue; /* a worker that keeps no units */
+            continue; /* skip a worker that keeps no units */
         }
         if (stage->end <= stage->first) {
             return err_set(err, ERR_INVALID, "stage %zu has no unit: expected unit %" PRId64, i,
@@ -39,7 +39,7 @@ static int check_units(const struct plan *plan, size_t unit_count, struct err *e
                          unit, unit_count);
 }
 
-/* The rules of the asynchronous schedule. */
+/* Check the rules of the asynchronous schedule. */
 static int check_limits(const struct plan *plan, bool vertical_sync, struct err *err)
 {
     size_t limit[STAGES_MAX];
@@ -107,7 +107,7 @@ static int read_plans(const json_t *items, struct plan *plan, struct err *err)
     return 0;
 }
 
-/* Append the plan: what it resumed from ends the spans before it. */
+/* Append the plan. The version from which it resumed ends the earlier spans. */
 static void add_span(struct plan_file *file, const struct plan *plan)
 {
     while (file->count > 0 && file->span[file->count - 1].first >= plan->resume_version) {
@@ -119,8 +119,8 @@ static void add_span(struct plan_file *file, const struct plan *plan)
     file->span[file->count++] = (struct plan_span){.plan = plan, .first = plan->resume_version};
 }
 
-/* The version that the job ends with. Asynchronous evaluations depend on the plans, also on those
- * whose steps were retrained: the plans state where `stop` has ended the job. */
+/* Find the version with which the job ends. Asynchronous evaluations depend on all plans, even on
+ * those whose steps were retrained, so only the plans show where `stop` has ended the job. */
 static int find_end(const struct plan *last, const struct job_spec *spec, int64_t total_steps,
                     int64_t *out, struct err *err)
 {

@@ -101,13 +101,13 @@ struct prediction {
     struct dataset_info info;
     struct dataset_names names;
     struct predict_classes classes;
-    unsigned char *prompt; /* with --generate, in place of data */
+    unsigned char *prompt; /* with --generate, instead of data */
     size_t prompt_size;
     struct train_pool *pool;
     struct train_stage *stage;
     struct report *report;
     size_t micro_batch, sample_bytes,
-        row_count;        /* rows of scores, each with a label, of a sample */
+        row_count;        /* rows of scores of one sample, each with a label */
     unsigned char *input; /* [micro_batch] samples */
     int32_t *labels;      /* [micro_batch][row_count] */
     float *scores;        /* [micro_batch][row_count][classes] */
@@ -145,7 +145,7 @@ static int follow_reading(struct prediction *prediction, const struct model *mod
                               model->name);
 }
 
-/* Data without --as that are not recognised are read as the training data. */
+/* Read data without --as that is not recognised as the training data was read. */
 static int open_as_trained(struct prediction *prediction, const char *const *paths, size_t count,
                            struct err *err)
 {
@@ -185,7 +185,7 @@ static int open_data(struct prediction *prediction, const char *const *paths, si
                         : err_wrap(err, "data '%s' and %zu more", paths[0], count - 1);
 }
 
-/* Only the last sample of a text; it needs no label. */
+/* Read only the last sample of a text; it needs no label. */
 static int open_prompt(struct prediction *prediction, const char *path, struct err *err)
 {
     const uint32_t length = (uint32_t)prediction->reading.text;
@@ -209,7 +209,7 @@ static const char *dtype_word(enum dtype dtype)
     return dtype == DTYPE_U8 ? "uint8" : "float32";
 }
 
-/* The --as that these data need, or "". */
+/* Find the --as that this data needs, or "". */
 static void find_remedy(const struct prediction *prediction, char *out, size_t size)
 {
     const struct model *model = prediction->file.model;
@@ -299,7 +299,7 @@ static int show(struct prediction *prediction, uint64_t first, size_t count, con
     return rc;
 }
 
-/* In the order and the micro-batches of a job's evaluation. */
+/* Predict in the order and the micro-batches of a job's evaluation. */
 static int predict(struct prediction *prediction, struct err *err)
 {
     const struct dataset_info *info = &prediction->info;

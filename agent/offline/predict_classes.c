@@ -7,7 +7,7 @@
 
 #include "libtrain/formats/class_names.h"
 
-/* The view that the model was trained on; NULL: none. */
+/* Return the view on which the model was trained; NULL: none. */
 static const struct view *view_of(const struct model_file *file)
 {
     const struct view *view = file->trained ? &file->trained->evaluation.view : NULL;
@@ -27,8 +27,8 @@ static int name_outputs(const struct view *view, struct name_list *out, struct e
     return rc ? rc : name_list_append(out, other, strlen(other), err);
 }
 
-/* Labels are numbers of the names that the data happen to have; the model has numbers of its own
- * for these names. All classes that it does not know are the last output of a view. */
+/* Match classes by name, because the data and the model may number the same names differently. With
+ * a view, all classes that the model does not know map to its last output. */
 static int match_names(const struct model *model, const struct view *view,
                        const struct name_list *names, int32_t *out, struct err *err)
 {
@@ -55,7 +55,8 @@ static void match_numbers(const struct view *view, size_t count, int32_t *out)
     }
 }
 
-/* Its numbers are those of its training set, which the data's need not be. */
+/* Warn because the model's class numbers are those of its training set, and the data may number its
+ * classes differently. */
 static void warn_of_numbers(const struct model *model, const struct name_list *names)
 {
     if (names->count > 0 && model->class_names.count == 0 && names->count != model->classes) {

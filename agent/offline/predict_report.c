@@ -7,15 +7,14 @@
 #include "base/json_text.h"
 #include "libtrain/train.h"
 
-/* A table of more classes would take too much memory; one that is printed, too much room. */
+/* Limits for a table of classes: the first for memory, the second for the printed output. */
 #define CONFUSION_CLASSES_MAX 1024
 #define TABLE_CLASSES_MAX 20
 #define LIST_MAX 20
 
 struct report {
     struct report_config config;
-    uint64_t *confusion;   /* [classes][classes] by label, then by what it was taken for; NULL: not
-                              counted */
+    uint64_t *confusion;   /* [classes][classes] by label, then by prediction; NULL: not counted */
     struct json_text text; /* to config.out */
 };
 
@@ -50,7 +49,7 @@ void report_free(struct report **report)
 
 /* ---- samples ---- */
 
-/* The classes with the highest scores, falling; equal ones in their order. */
+/* Find the classes with the highest scores, in descending order; equal scores by class number. */
 static size_t find_top(const struct report *report, const float *scores, size_t top[REPORT_TOP_MAX])
 {
     size_t count = 0;
@@ -76,14 +75,14 @@ static const char *name_in(const struct name_list *list, uint64_t index)
     return index < list->count ? list->item[index] : NULL;
 }
 
-/* The name of a label's class; NULL: none. */
+/* Return the name of a label's class; NULL: none. */
 static const char *label_name(const struct report *report, size_t label)
 {
     const struct name_list *names = report->config.class_names;
     return names ? name_in(names, label) : NULL;
 }
 
-/* The name of a class of the model; NULL: none. */
+/* Return the name of a class of the model; NULL: none. */
 static const char *class_name(const struct report *report, size_t class)
 {
     const struct name_list *names = report->config.class_names;
@@ -91,7 +90,7 @@ static const char *class_name(const struct report *report, size_t class)
     return known ? name_in(names, class) : NULL;
 }
 
-/* "7", or of text "'e'" and "0x0a"; with its name "7 (circle)". */
+/* Print a class: "7", with a name "7 (circle)", for text "'e'" or "0x0a". */
 static void print_class(const struct report *report, size_t class, const char *name)
 {
     const bool shown = class > ' ' && class <= '~';
@@ -152,7 +151,7 @@ static void begin_sample(struct report *report, uint64_t index, int32_t label)
     json_text_list(text, "top");
 }
 
-/* A JSON object is a line. */
+/* End a line, which is one JSON object. */
 static void end_line(struct report *report)
 {
     json_text_end(&report->text);
@@ -175,7 +174,7 @@ static void end_sample(struct report *report, int32_t label, size_t best)
     (void)fprintf(out, "\n");
 }
 
-/* The divisor of softmax. */
+/* Return the divisor of softmax. */
 static double sum_up(const float *scores, size_t classes)
 {
     const double highest = (double)scores[train_best(scores, classes)];
@@ -229,8 +228,8 @@ void report_count(struct report *report, size_t rows, const float *scores, const
 
 /* ---- the end ---- */
 
-/* Classes that are a label or were predicted, rising. Returns their number; out: the first
- * `capacity`. */
+/* Find the classes that occur as a label or a prediction, in ascending order. Returns their number;
+ * out: the first `capacity` of them. */
 static size_t find_classes(const struct report *report, size_t *out, size_t capacity)
 {
     const size_t classes = report->config.classes;
@@ -289,7 +288,7 @@ static void print_mistakes(const struct report *report)
     }
 }
 
-/* A line a label that occurs. */
+/* Write one line for each label that occurs. */
 static void write_rows(struct report *report)
 {
     const size_t classes = report->config.classes;

@@ -151,7 +151,7 @@ static int read_files(struct replay *replay, struct err *err)
     if (rc != 0) {
         return err_wrap(err, "--mixes '%s'", options->mixes);
     }
-    spec->dataset_test[0] = '\0'; /* nothing is evaluated */
+    spec->dataset_test[0] = '\0'; /* a replay does not evaluate */
     const struct replay_of of = {.group = replay->group,
                                  .groups = replay->groups,
                                  .record = replay->record,

@@ -8,7 +8,7 @@
 #include "net/hash.h"
 #include "schema/job_check.h"
 
-/* The paths of "KEY=PATHS" with one of both keys, or NULL. */
+/* Return the paths of the "KEY=PATHS" whose key is this number or device, or NULL. */
 static const char *find_paths(const struct conf_list *local, const char *number, const char *device)
 {
     for (size_t i = 0; i < local->count; i++) {
@@ -27,7 +27,8 @@ static bool is_start(const struct mix_record *record, int64_t group)
     return record->kind == MIX_START && record->own.group == group && record->samples > 0;
 }
 
-/* How many samples have this hash, by the log of the group; `all` if it does not say. */
+/* Return the number of samples with this hash, according to the group's records; `all` if they do
+ * not state it. */
 static uint64_t samples_of_hash(const struct replay_of *of, size_t group, const char *sha256,
                                 uint64_t all)
 {
@@ -40,7 +41,7 @@ static uint64_t samples_of_hash(const struct replay_of *of, size_t group, const 
     return all;
 }
 
-/* Whether the first samples have this hash. */
+/* Check that the first samples have this hash. */
 static int check_hash(const struct data *data, uint64_t samples, const char *wanted,
                       struct err *err)
 {
@@ -83,7 +84,7 @@ static int open_own(const struct conf_list *local, const struct reading *reading
     return rc ? rc : local_job_count(group, out->train, &out->info, &out->counts, err);
 }
 
-/* What the coordinator fitted the model to, and the model itself. */
+/* Take the model from the groups, and the values to which the coordinator fitted it. */
 static void take_model(const struct job_spec *group, struct replay_data *out, struct job_spec *spec)
 {
     const struct dataset_info *info = &out->own[0].info;
@@ -113,7 +114,8 @@ static int open_all(const struct local_places *places, const struct conf_list *l
     return rc;
 }
 
-/* The log says the steps where data may have been appended since they were counted. */
+/* Return the steps of the job. If data may have been appended since the steps were counted, the log
+ * states them. */
 static int64_t steps_of(const struct replay_of *of, const struct job_spec *spec,
                         const struct job_data *counts)
 {

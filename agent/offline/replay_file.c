@@ -73,7 +73,7 @@ static int add_rows(struct log *log, const json_t *items, const char *at, struct
     return rc;
 }
 
-/* `last`: no page follows. */
+/* Add the records of a page. last: no page follows. */
 static int add_page(struct log *log, const json_t *page, const char *at, bool last, struct err *err)
 {
     char pointer[POINTER_SIZE];
@@ -130,7 +130,7 @@ int replay_file_mixes(const char *path, struct mix_record **out, size_t *count, 
 
 /* ---- groups ---- */
 
-/* On data of its own device: its name ends with its number. */
+/* Check a group with data of its own device. Its name must end with its number. */
 static int check_own(const struct job_spec *group, size_t index, const char *pointer,
                      struct err *err)
 {
@@ -149,7 +149,7 @@ static int check_own(const struct job_spec *group, size_t index, const char *poi
                          group->name);
 }
 
-/* On a shard. */
+/* Check a group that trains on a shard. */
 static int check_shard(const struct job_spec *group, size_t index, const char *pointer,
                        struct err *err)
 {
@@ -166,7 +166,7 @@ static int check_shard(const struct job_spec *group, size_t index, const char *p
                          group->view.shard);
 }
 
-/* What the arithmetic depends on is that of the job. */
+/* Check that the settings on which the arithmetic depends are those of the job. */
 static int check_group(const struct job_spec *group, size_t index, const struct job_spec *job,
                        const char *pointer, struct err *err)
 {

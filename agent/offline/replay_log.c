@@ -49,7 +49,7 @@ static int by_xid(const void *left, const void *right)
     return kinds ? kinds : compare_members(&a->own, &b->own);
 }
 
-/* The start of an incarnation before its moves. */
+/* Order records by incarnation, its start before its moves. */
 static int by_incarnation(const void *left, const void *right)
 {
     const struct mix_record *a = *(const struct mix_record *const *)left;
@@ -163,7 +163,7 @@ static bool both_stored(const struct mix_record *a, const struct mix_record *b)
     return a->kind == MIX_STORED && b->kind == MIX_STORED && mix_xid_is(a->xid, b->xid);
 }
 
-/* Both sides of a pair name the same copies. */
+/* Check that both sides of a pair name the same copies. */
 static int check_sides(const struct mix_record *a, const struct mix_record *b, struct err *err)
 {
     const bool are_sides = a->kind == MIX_PAIR && b->kind == MIX_PAIR &&
@@ -227,7 +227,7 @@ static int make_incarnations(struct replay_index *index, size_t own, struct err 
     return rc;
 }
 
-/* Own copies lie in the life of their incarnation. */
+/* Check that the incarnation had the state of each of its own copies. */
 static int check_own_copies(const struct replay_index *index, struct err *err)
 {
     int rc = 0;
@@ -321,7 +321,7 @@ size_t replay_index_average(const struct replay_index *index, struct mix_xid xid
                             const struct mix_member *author)
 {
     size_t first = 0, end = index->averages;
-    while (first < end) { /* the first that is not before it */
+    while (first < end) { /* find the first that is not before it */
         const size_t middle = first + (end - first) / 2;
         const struct mix_record *record = index->average[middle];
         const int xids = compare_xids(record->xid, xid);

@@ -46,8 +46,8 @@ static int need_copy(struct search *search, const struct mix_member *copy,
     return 0;
 }
 
-/* Groups may compute an average for the same match twice. It does not matter if they agree, or if
- * the log says whose was stored, as it does since it has such records. */
+/* Two groups may compute an average for the same match. This is harmless if the averages agree, or
+ * if the log states whose was stored. Older logs have no such records. */
 static int check_authors(const struct replay_index *index, size_t at, struct err *err)
 {
     const struct mix_record *record = index->average[at];
@@ -67,7 +67,7 @@ static int check_authors(const struct replay_index *index, size_t at, struct err
     return 0;
 }
 
-/* The average of a match that was stored, or the first one. */
+/* Return the stored average of a match, or else the first one. */
 static size_t find_stored(const struct replay_index *index, struct mix_xid xid)
 {
     const struct mix_record *stored = replay_index_stored(index, xid);
@@ -116,7 +116,7 @@ static int need_of(struct search *search, const struct mix_record *record, struc
     int rc = 0;
     switch ((enum mix_kind)record->kind) {
     case MIX_START: return need_start(search, record, err);
-    case MIX_STORED: return 0; /* it is a part of its average */
+    case MIX_STORED: return 0; /* its average covers it */
     case MIX_PAIR:
         rc = need_copy(search, &record->own, record, err);
         return rc ? rc : need_copy(search, &record->peer[0], record, err);
@@ -221,7 +221,8 @@ size_t replay_needs_average(const struct replay_index *index, const struct mix_r
 
 /* ---- life ---- */
 
-/* A record wants its own copy and those of its peers at most. */
+/* Return an upper bound of the wants: a record wants at most its own copy and those of its
+ * peers. */
 static size_t count_wants(const struct replay_index *index)
 {
     size_t wants = 0;

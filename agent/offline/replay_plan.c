@@ -6,13 +6,13 @@
 #include "agent/offline/replay_needs.h"
 #include "base/assert.h"
 
-/* A copy that is wanted, by the first of its wants, or an average. */
+/* A wanted copy, indexed by the first of its wants, or an average. */
 struct copy {
     size_t uses;  /* that are left */
-    size_t place; /* REPLAY_NONE: it has not been taken */
+    size_t place; /* REPLAY_NONE: not made yet */
 };
 
-/* An incarnation on its way. */
+/* The progress of an incarnation. */
 struct runner {
     bool begun;
     size_t moves; /* that are done */
@@ -21,7 +21,7 @@ struct runner {
     size_t state; /* its place */
 };
 
-/* Places: those that were given back are used first. */
+/* A set of places. Places that were given back are reused first. */
 struct places {
     size_t *free;
     size_t free_count, count;
@@ -34,7 +34,7 @@ struct planner {
     struct runner *runner; /* [index.incarnations] */
     struct copy *copy;     /* [needs.wants] */
     struct copy *average;  /* [index.averages] */
-    size_t *missing;       /* [index.averages] copies that have not been taken */
+    size_t *missing;       /* [index.averages] copies that are not made yet */
     struct places states, copies;
     size_t sources;
     struct replay_plan *plan;
@@ -65,7 +65,7 @@ static struct replay_action *act(struct planner *planner, enum replay_work work,
     return action;
 }
 
-/* One use of it. Returns its place, which is free after the last one. */
+/* Use a copy once. Returns its place, which is free after the last use. */
 static size_t use(struct planner *planner, struct copy *copy)
 {
     ASSERT(copy->uses > 0 && copy->place != REPLAY_NONE);
@@ -139,7 +139,8 @@ static void add_up(struct planner *planner, const struct mix_record *record)
     }
 }
 
-/* Begin the incarnations whose start is among those wants of this state. Returns the others. */
+/* Begin the incarnations whose start is among the wants [first, end) of this state. Returns the
+ * number of the other wants. */
 static size_t fork_states(struct planner *planner, const struct runner *runner, size_t first,
                           size_t end)
 {
@@ -159,7 +160,8 @@ static size_t fork_states(struct planner *planner, const struct runner *runner, 
     return others;
 }
 
-/* Take the copy that the next want and others after it name, and the averages that it completes. */
+/* Make the copy that the next want names, possibly together with later wants. Then compute the
+ * averages that it completes. */
 static void take_copy(struct planner *planner, size_t at)
 {
     struct runner *runner = &planner->runner[at];
@@ -203,7 +205,7 @@ static void mix(struct planner *planner, size_t at)
 
 /* ---- their order ---- */
 
-/* The next copy comes before the next move. */
+/* Return whether the next copy comes before the next move. */
 static bool copies_next(const struct planner *planner, size_t at)
 {
     const struct runner *runner = &planner->runner[at];
@@ -225,7 +227,7 @@ static bool may_begin(const struct planner *planner, size_t at)
            (start->xid.counter == 0 || average_of(planner, start)->place != REPLAY_NONE);
 }
 
-/* Whether the incarnation can go on. *xid: the match for which it does. */
+/* Return whether the incarnation can advance. *xid: the match for which it advances. */
 static bool is_ready(const struct planner *planner, size_t at, struct mix_xid *xid)
 {
     const struct runner *runner = &planner->runner[at];
@@ -257,7 +259,7 @@ static size_t choose(const struct planner *planner)
     return best;
 }
 
-/* Nothing is ready: each waits for another. */
+/* Report that no incarnation is ready: they wait for each other. */
 static int refuse_cycle(const struct planner *planner, struct err *err)
 {
     for (size_t at = 0; at < planner->index.incarnations; at++) {
@@ -296,8 +298,8 @@ static int make_actions(struct planner *planner, struct err *err)
 
 /* ---- life ---- */
 
-/* An incarnation begins; a want is a training and a copy or a fork; a record is a training and a
- * move, or an average that is written. */
+/* The action list is bounded: an incarnation has one start, a want has a training and a copy or a
+ * fork, and a record has a training and a move, or an average and its writing. */
 static int allocate(struct planner *planner, struct err *err)
 {
     const struct replay_index *index = &planner->index;

@@ -10,8 +10,8 @@
 #include "libtrain/optim/mix.h"
 #include "schema/job_check.h"
 
-/* The samples of an incarnation of a group: in a window (libtrain/model/view.h) they depend on the
- * losses that it has seen. */
+/* The samples of an incarnation of a group. In a window (libtrain/model/view.h) they depend on the
+ * losses of this incarnation. */
 struct run_samples {
     int64_t group, generation;
     struct samples *samples;
@@ -19,16 +19,16 @@ struct run_samples {
 
 struct replay_run {
     struct replay_run_config config;
-    struct job_spec spec; /* of the job, as one pipeline; its description is borrowed */
+    struct job_spec spec; /* the job as one pipeline; its description is borrowed */
     struct keeper *keeper;
     struct train_stage *train;
     struct train_state state;    /* the stage's own */
     size_t floats;               /* of a copy: parameters, then statistics */
-    size_t present;              /* the place of the state that the stage has */
+    size_t present;              /* the place of the state that is in the stage */
     size_t state_bytes;          /* of all units */
-    unsigned char **blob;        /* [states] those that the stage does not have */
+    unsigned char **blob;        /* [states] the states that are not in the stage */
     float **copy;                /* [copies] */
-    float *part[MIX_SUMS_MAX];   /* of a sum; its first one is the average itself */
+    float *part[MIX_SUMS_MAX];   /* parts of a sum; the first one is the average itself */
     float *scratch;              /* [train_scratch_floats] */
     struct run_samples *samples; /* [incarnations] that train */
     size_t incarnations;
@@ -66,7 +66,7 @@ static int load(struct replay_run *run, size_t place, struct err *err)
     return rc;
 }
 
-/* Let the stage have the state of a place. */
+/* Move the state of a place into the stage. */
 static int enter(struct replay_run *run, size_t place, struct err *err)
 {
     if (run->present == place) {
@@ -133,7 +133,7 @@ static int fork_state(struct replay_run *run, const struct replay_action *action
 
 /* ---- steps ---- */
 
-/* Of the incarnation that an action trains, or NULL. */
+/* Return the samples of the incarnation that an action trains, or NULL. */
 static struct samples **samples_of(struct replay_run *run, const struct replay_action *action)
 {
     const struct mix_member *own = &action->record->own;
@@ -228,7 +228,7 @@ static int mix(struct replay_run *run, const struct replay_action *action, struc
     return rc;
 }
 
-/* As the group that computes it adds the copies as they arrive. */
+/* Add the copies in the way of the group that computed the average. */
 static void add_up(struct replay_run *run, const struct replay_action *action)
 {
     const struct mix_record *record = action->record;
@@ -329,7 +329,7 @@ static int make_stage(struct replay_run *run, struct err *err)
     return 0;
 }
 
-/* The one state of a plan stays in the stage. */
+/* Return the number of blobs. If the plan has only one state, it stays in the stage. */
 static size_t blobs(const struct replay_run *run)
 {
     return run->config.plan->states > 1 ? run->config.plan->states : 0;

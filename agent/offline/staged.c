@@ -22,7 +22,7 @@ struct staged {
     const struct plan *plan; /* of the stages */
     struct train_stage *stage[STAGES_MAX];
     float *activation[STAGES_MAX], *gradient[STAGES_MAX]; /* of a batch, after a stage */
-    struct coder *coder[STAGES_MAX];                      /* of both; NULL: they are not coded */
+    struct coder *coder[STAGES_MAX];                      /* for both tensors; NULL: not coded */
 };
 
 /* ---- stages ---- */
@@ -39,14 +39,14 @@ static void free_stages(struct staged *staged)
     staged->plan = NULL;
 }
 
-/* Floats of a batch between stage i and the next one. */
+/* Return the floats of a batch between stage i and the next one. */
 static size_t floats_after(const struct staged *staged, const struct plan *plan, size_t i)
 {
     const struct unit *unit = &staged->config.model->unit[plan->stage[i].end - 1];
     return staged->batch * shape_elements(unit->out);
 }
 
-/* What lies between stage i and the next one. */
+/* Make the buffers and the coder between stage i and the next one. */
 static int make_link(struct staged *staged, const struct plan *plan, size_t i, struct err *err)
 {
     const enum codec codec = (enum codec)plan->stage[i].codec;
@@ -100,7 +100,7 @@ static int keep_unit(struct staged *staged, size_t unit, size_t bytes, struct er
     return staged->blob[unit] ? 0 : err_set(err, ERR_MEMORY, "unit %zu of %zu bytes", unit, bytes);
 }
 
-/* The state of the present stages, for the next ones. */
+/* Keep the state of the current stages for the next ones. */
 static int keep_state(struct staged *staged, struct err *err)
 {
     int rc = 0;
@@ -125,7 +125,7 @@ static int start_unit(struct staged *staged, size_t unit, struct err *err)
                                      staged->blob[unit], err);
 }
 
-/* Version 0 of the units that a checkpoint has; the seed gives the others. */
+/* Load version 0 of the units that the checkpoint has; the others start from the seed. */
 static int start_state(struct staged *staged, struct err *err)
 {
     const struct model *model = staged->config.model;
@@ -151,7 +151,7 @@ static int load_unit(struct staged *staged, size_t unit, struct err *err)
     return rc;
 }
 
-/* The stages of a plan, with the state so far. */
+/* Create the stages of a plan, with the state so far. */
 static int enter_plan(struct staged *staged, const struct plan_span *span, struct err *err)
 {
     int rc = staged->plan ? keep_state(staged, err) : start_state(staged, err);
@@ -171,7 +171,7 @@ static int enter_plan(struct staged *staged, const struct plan_span *span, struc
 
 /* ---- batches ---- */
 
-/* What the link after stage i makes of a tensor: coded tensors lose precision. */
+/* Pass a tensor through the link after stage i, because coded tensors lose precision. */
 static int pass_link(struct staged *staged, size_t i, enum coder_data data, float *tensor,
                      struct err *err)
 {
@@ -259,7 +259,7 @@ static int evaluate(struct staged *staged, int64_t version, struct err *err)
     return 0;
 }
 
-/* The pipeline has run empty: what follows uses no older version. */
+/* Restart after the pipeline has drained, so that later batches use no older version. */
 static int drain(struct staged *staged, int64_t version, struct err *err)
 {
     for (size_t i = 0; i < staged->plan->stage_count; i++) {

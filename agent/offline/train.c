@@ -69,7 +69,7 @@ struct training {
     struct local_job_data data;
     struct local_model model;
     struct plan_file plans; /* of --plans */
-    struct stage *stage;    /* either the one stage, or those of the plans */
+    struct stage *stage;    /* either one stage, or the stages of the plans */
     struct staged *staged;
     FILE *metrics;
     int64_t total_steps;
@@ -95,7 +95,7 @@ static void print_progress(struct training *training)
                   samples / (now - training->began_seconds));
 }
 
-/* The listener of the stage: here the compute thread is the only one. */
+/* Take a metric from the stage's listener. Here the compute thread is the only thread. */
 static void take_metric(void *arg, const struct metric *metric)
 {
     struct training *training = arg;
@@ -164,7 +164,7 @@ static int make_stage(struct training *training, struct err *err)
         .slowdown = 1,
         .room_fd = -1,
     };
-    /* The stage owns its model; ours is still needed for the export. */
+    /* The stage takes its model, but the export still needs one. */
     struct model *model = NULL;
     int rc = local_model_copy(training->model.model, &model, err);
     rc = rc ? rc : stage_new(&config, &model, &training->stage, err);
@@ -255,7 +255,8 @@ static int run(struct training *training, struct err *err)
     }
     training->began_seconds = training->printed_seconds = clock_now_seconds();
     const struct work_listener listener = {.metric = take_metric, .arg = training};
-    /* Synchronous stages give the bits of one stage. */
+    /* Synchronous stages give the same bits as one stage, so only asynchronous jobs need the
+     * plans. */
     const bool staged = training->plans.count > 0 && training->spec.pipeline == JOB_ASYNC;
     const struct model_source source = {.export_unit = export_unit, .of = training};
     struct evaluation evaluation = {.micro_batch =
@@ -283,7 +284,7 @@ static int run(struct training *training, struct err *err)
     if (fflush(stdout) != 0) {
         return err_set(err, err_from_errno(errno), "write the result: %s", strerror(errno));
     }
-    /* Last: a failure to write the metrics must not lose the model. */
+    /* Write the metrics last, so that a failure does not lose the model. */
     return close_metrics(training, err);
 }
 
