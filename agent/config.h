@@ -56,7 +56,7 @@ NODISCARD int config_read_join(int argc, char **argv, struct config *out, char *
                                struct err *err);
 /* Append the content of joined.conf for an agent with this configuration. */
 NODISCARD int config_write_joined(const struct config *config, struct buf *out, struct err *err);
-/* The path of a file in the state directory. ERR_LIMIT: too long. */
+/* Write the path of a file in the state directory. ERR_LIMIT: too long. */
 NODISCARD int config_path(const struct config *config, const char *name, char out[CONFIG_PATH_MAX],
                           struct err *err);
 #define CONFIG_JOINED "joined.conf"

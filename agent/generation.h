@@ -26,7 +26,7 @@ NODISCARD int generation_start(const struct generation_config *config,
 /* Cancel all work of the generation. Its thread frees the stage once it notices the
  * cancellation. */
 void generation_cancel(struct generation *generation);
-/* Whether the thread has ended. */
+/* Return whether the thread has ended. */
 bool generation_ended(struct generation *generation);
 /* Wait for the thread's end and free the generation. */
 void generation_free(struct generation **generation);

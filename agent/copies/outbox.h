@@ -41,7 +41,7 @@ NODISCARD int outbox_start(const struct outbox_config *config, struct outbox **o
                            struct err *err);
 /* Abandon the send under way and all later ones. */
 void outbox_cancel(struct outbox *outbox);
-/* After outbox_cancel: waits for the thread's end. */
+/* Wait for the thread's end and free the outbox, after outbox_cancel. */
 void outbox_free(struct outbox **outbox);
 
 /* Take a snapshot of `version` for the rounds of `mark`. The compute thread calls it right after an

@@ -26,7 +26,7 @@ struct outbox_tasks_config {
 };
 
 struct outbox_tasks;
-/* The errors of outbox_queue_new. */
+/* Errors as of outbox_queue_new. */
 NODISCARD int outbox_tasks_new(const struct outbox_tasks_config *config, struct outbox_tasks **out,
                                struct err *err);
 void outbox_tasks_free(struct outbox_tasks **tasks);

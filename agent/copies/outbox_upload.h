@@ -25,9 +25,9 @@ struct outbox_upload_config {
     struct device_id device;   /* this one */
     char boot[ID_SIZE];
     struct troubles *troubles;    /* borrowed */
-    struct links *links;          /* borrowed: measures what goes to the neighbor */
-    atomic_int_least64_t *sent;   /* borrowed: bytes of blobs that were delivered are added */
-    const atomic_bool *interrupt; /* borrowed: ends a call: ERR_CANCELLED */
+    struct links *links;          /* borrowed; gets the measured transfers to the neighbor */
+    atomic_int_least64_t *sent;   /* borrowed; bytes of delivered blobs are added */
+    const atomic_bool *interrupt; /* borrowed; true ends a call with ERR_CANCELLED */
 };
 
 struct outbox_upload;

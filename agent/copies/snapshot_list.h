@@ -41,7 +41,7 @@ struct snapshot_list {
     size_t count;
     uint64_t revision; /* rises with each change */
     bool whole;        /* since it was cleared, a version has reached as many units here as the
-                        * job's newest version before it: more is not likely to come soon */
+                          job's newest version before it: more is not likely to come soon */
     struct snapshot_start start[SNAPSHOT_STARTS_MAX];
     size_t starts; /* starts ever noted; only the newest are kept */
 };

@@ -57,11 +57,11 @@ void exchange_lead_fill(struct exchange_lead *lead, const struct exchange_messag
  * it for parameters. */
 void exchange_lead_settle(struct exchange_lead *lead, struct exchange_server *server, bool held);
 
-/* The next task; false: none. */
+/* Return the next task; false: none. */
 bool exchange_lead_next(const struct exchange_lead *lead, struct exchange_task *task);
 void exchange_lead_end(struct exchange_lead *lead, const struct exchange_task *task);
 
-/* The next notice to another stage; false: none. */
+/* Take the next notice to another stage; false: none. */
 bool exchange_lead_message(struct exchange_lead *lead, struct exchange_message *out);
 void exchange_lead_sent(struct exchange_lead *lead, const struct exchange_message *message);
 

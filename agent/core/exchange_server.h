@@ -52,8 +52,8 @@ enum exchange_verdict exchange_server_offer(struct exchange_server *server,
 bool exchange_server_holds(const struct exchange_server *server,
                            const struct exchange_message *message,
                            const struct exchange_claim *claim);
-/* The claim is valid: the data has arrived (receive, as exchange_received), or will not arrive
- * (abandon). */
+/* Note, for a valid claim, that the data has arrived (receive, as exchange_received), or will not
+ * arrive (abandon). */
 enum exchange_verdict exchange_server_receive(struct exchange_server *server,
                                               const struct exchange_message *message);
 void exchange_server_abandon(struct exchange_server *server,

@@ -56,7 +56,7 @@ struct exchange_worker {
     struct exchange_result result[EXCHANGE_RESULTS];
 };
 
-/* A stage without a share has a worker that never does anything. plan, course: borrowed.
+/* Set up the worker. On a stage without a share it has no tasks. plan, course: borrowed.
  * ERR_MEMORY; exchange_worker_done also on failure. */
 NODISCARD int exchange_worker_init(struct exchange_worker *worker, const struct exchange_plan *plan,
                                    const struct exchange_course *course, struct err *err);

@@ -246,7 +246,7 @@ static void take_enrolled(struct session *session, const struct session_event *e
     }
 }
 
-/* Heartbeats and polls go on meanwhile. */
+/* Enrol with the offered data. Heartbeats and polls continue. */
 static void offer_data(struct session *session, int64_t now_ms)
 {
     session->data_unsaid = true;

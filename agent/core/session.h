@@ -56,9 +56,9 @@ void session_step(struct session *session, const struct session_event *event,
 /* Return when the session wants a SESSION_TICK; INT64_MAX for never. */
 int64_t session_deadline_ms(const struct session *session);
 
-/* The session's part of a heartbeat, right after SESSION_DO_BEAT: identity, generation, phase,
- * metrics, error; `all_holdings`: list the holdings. The caller adds step, address, measurements,
- * open rounds, unreachable peers, holdings. */
+/* Fill in the session's part of a heartbeat, right after SESSION_DO_BEAT: identity, generation,
+ * phase, metrics, error; `all_holdings`: list the holdings. The caller adds step, address,
+ * measurements, open rounds, unreachable peers, holdings. */
 void session_heartbeat(const struct session *session, struct heartbeat *out);
 
 /* Return the progress of leaving since SESSION_LEAVE. */

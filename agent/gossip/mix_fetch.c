@@ -136,8 +136,7 @@ static int try_once(void *arg, struct err *err)
     size_t left = 0;
     rc = header_left(fetch, &left);
     if (rc == 0 && (left > 0 || fetch->at != mix_body_bytes(&worker->mixer->body))) {
-        return err_set(err, ERR_FORMAT, "it is too short"); /* a complete answer, not a broken
-                                                             * one */
+        return err_set(err, ERR_FORMAT, "it is too short"); /* though the answer is whole */
     }
     const double parked = worker->note->parked_seconds;
     fetch->seconds = result.seconds > parked ? result.seconds - parked : 0;

@@ -151,7 +151,7 @@ static inline struct mixer_slab *mixer_scratch(struct mixer *mixer)
     return &mixer->slab[MIXER_SUM];
 }
 
-/* The parts of a slab. */
+/* Return the parts of a slab. */
 static inline struct train_state mixer_state_of(const struct mixer *mixer, float *data)
 {
     return (struct train_state){.parameter = data,

@@ -7,8 +7,7 @@
 #include "schema/mix.h"
 
 struct replay_data {
-    struct local_job_data job; /* the data that the model is fitted to, and the samples of all
-                                * groups */
+    struct local_job_data job; /* the data for fitting the model; the samples of all groups */
     bool local;                /* each group has data of its own */
     struct local_job_data own[GROUPS_MAX];
     const struct mix_record *record; /* [records] the log; borrowed, as the next one */

@@ -16,7 +16,7 @@ void access_free(struct access **access);
 
 /* Accept the callers of the assignment only. */
 void access_set_callers(struct access *access, const struct assignment *assignment);
-/* The work that takes tensors from now on; NULL: none. A reference is taken. */
+/* Set the work that takes tensors from now on; NULL: none. A reference is taken. */
 void access_set_work(struct access *access, struct work *work);
 /* Take no more tensors if this is still the work that takes them. */
 void access_clear_work(struct access *access, const struct work *work);

@@ -31,8 +31,8 @@ int64_t fetch_get_whole(struct fetch *fetch, const char *url, const char *bearer
                         size_t size, struct err *err);
 /* Send GET until the answer is 204. */
 NODISCARD int fetch_ping(struct fetch *fetch, const char *url, const char *bearer, struct err *err);
-/* The target of the next calls: this peer, with this kind of call; failures are reported to
- * `troubles`. NULL: the coordinator. Borrowed. */
+/* The target and the kind of the next calls. Failures are reported to `troubles`. NULL instead of
+ * this struct: the coordinator. Borrowed. */
 struct fetch_peer {
     struct device_id device;
     const char *public_key; /* as the assignment names it */

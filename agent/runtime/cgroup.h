@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-/* Bytes until the nearest limit; file pages that the kernel can drop at once count as free.
- * UINT64_MAX: no limit; at least 1.
+/* Return the bytes until the nearest limit; file pages that the kernel can drop at once count as
+ * free. UINT64_MAX: no limit; at least 1.
  * groups   the text of /proc/self/cgroup
  * root     where the trees are mounted: "/sys/fs/cgroup" */
 uint64_t cgroup_free_memory(const char *groups, const char *root);

@@ -43,7 +43,7 @@ struct keeper;
 NODISCARD int keeper_new(const struct keeper_config *config, struct model **model,
                          struct keeper **out, struct err *err);
 void keeper_free(struct keeper **keeper);
-/* Its spec is the keeper's own. */
+/* Return the configuration. Its spec is the keeper's own copy. */
 const struct keeper_config *keeper_config(const struct keeper *keeper);
 
 /* ---- units; the compute thread ---- */
