@@ -8,7 +8,7 @@
 /* Write, or delete, the row of an object. The object must live until the next step. */
 void act_persist(struct core *core, enum object_kind kind, const void *object);
 void act_forget(struct core *core, enum object_kind kind, const char *id, int64_t version);
-/* Answer the event's request; without a request nothing is sent. */
+/* Answer the event's request. Do nothing if the event has no request. */
 void act_reply(struct core *core, int status, enum object_kind kind, const void *object);
 /* The same for an agent that speaks this version of the protocol. */
 void act_reply_agent(struct core *core, int status, enum object_kind kind, const void *object,
@@ -44,8 +44,9 @@ void act_publish_job(struct core *core, const char *event, const struct job *job
 /* Return whether this step has room for the actions of one more job, counting the actions that the
  * marked objects will add at its end. */
 bool act_room(const struct core *core);
-/* Whether the step may delete another blob. The end of a parent ends all of its groups: what is too
- * much for a step is left to the sweep of the next start. */
+/* Return whether the step may delete another blob. The end of a parent ends all of its groups and
+ * may need more deletions than a step has room for. The sweep at the next start deletes the rest.
+ */
 bool act_may_delete(const struct core *core);
 
 #endif

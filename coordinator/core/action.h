@@ -61,7 +61,7 @@ enum action_type {
     ACTION_DELETE_CHECKPOINT,
     ACTION_METRIC,   /* telemetry: one number of a job */
     ACTION_MEASURED, /* telemetry: the history of a device, struct measured_units */
-    ACTION_CAPACITY, /* telemetry: what is known of a device, struct capacity_change */
+    ACTION_CAPACITY, /* telemetry: the changes of a device's capacity, struct capacity_change */
     ACTION_PUBLISH,  /* a public event: type, subject `id`, text */
 };
 
@@ -73,15 +73,15 @@ struct action {
     int64_t version;
     uint64_t question;         /* PLAN */
     int status;                /* REPLY: 200, 201, 202, 204 */
-    int protocol;              /* REPLY: the version that its reader speaks; 0: no agent */
+    int protocol;              /* REPLY: protocol version of the reader; 0: not an agent */
     enum problem_code problem; /* PROBLEM */
     char sha256[SHA256_SIZE];
     struct metric metric;
     const struct measured_units *measured;
     const struct capacity_change *capacity;
     const char *event;       /* PUBLISH: static text, "job_running" */
-    struct job_id job;       /* PUBLISH: the job that it is about; "": none */
-    struct part_of of;       /* PUBLISH: of job */
+    struct job_id job;       /* PUBLISH: the job of the event; "": none */
+    struct part_of of;       /* PUBLISH: the parent of `job` */
     char text[MESSAGE_SIZE]; /* PROBLEM: detail; PUBLISH: one sentence */
 };
 

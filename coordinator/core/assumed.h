@@ -12,7 +12,7 @@ struct core;
 struct plan_question;
 struct planning;
 
-/* Return whether the question is about the device: it lists it, or it lists none. */
+/* Return whether the question is about the device: it lists the device, or it lists no devices. */
 bool assumed_has(const struct plan_question *question, const struct device_id *id);
 /* Return the count of hypothetical devices; NULL: no question. */
 size_t assumed_count(const struct plan_question *question);

@@ -12,7 +12,7 @@ struct job_slot;
 /* A device that a job's plans exclude as long as the other devices suffice. */
 struct avoided {
     struct device_id device;
-    bool failed;      /* the failure was its own: the job waits rather than use it at once */
+    bool failed;      /* it failed by itself: the job waits before using it again */
     int count;        /* exclusions in a row */
     int64_t for_ms;   /* length of the exclusion */
     int64_t until_ms; /* its end */
@@ -43,7 +43,7 @@ void avoidance_clear(struct job_slot *job);
 /* Set the timer of change.c's next look at the job: the end of the first exclusion, or of the
  * cool-down. */
 void avoidance_wait(struct core *core, struct job_slot *job);
-/* The same, and let it look at once. */
+/* The same, and let change.c look at the job at once. */
 void avoidance_watch(struct core *core, struct job_slot *job);
 
 #endif

@@ -16,17 +16,17 @@ size_t candidates_list(struct core *core, const struct placement_request *reques
 /* The candidates of a request, without a list. */
 struct candidates_sum {
     size_t count;
-    size_t servers, workers; /* of them, by the labels that the job requests of each */
-    size_t places;           /* servers that the job names, and that are there */
-    uint64_t bytes;          /* their free memory together, */
-    uint64_t most_bytes;     /* and on one of the workers */
+    size_t servers, workers; /* candidates with the labels that the job requests of each */
+    size_t places;           /* servers that the job names and that are candidates */
+    uint64_t bytes;          /* sum of the free memory of all candidates */
+    uint64_t most_bytes;     /* largest free memory of one worker */
 };
 struct candidates_sum candidates_there(const struct core *core,
                                        const struct placement_request *request);
-/* Return whether these are as many devices as the job requests, of each kind. */
+/* Return whether there are as many candidates of each kind as the job requests. */
 bool candidates_suffice(const struct job_spec *spec, const struct candidates_sum *there);
 /* Begin a question: the request's job and its candidates with their times and links, without an
- * attempt. request->avoid and request->wanted say nothing here. Overwrites core->candidate. */
+ * attempt. request->avoid and request->wanted are ignored. Overwrites core->candidate. */
 void candidates_fill(struct core *core, const struct placement_request *request,
                      struct planning *planning);
 

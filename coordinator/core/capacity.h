@@ -1,10 +1,11 @@
-/* capacity.h: how fast devices compute: measured units by device and shape, whatever the job; what
- * the measurements of a device, and those of all devices, say of units that it never ran; and the
- * time of its steps that units do not explain. docs/adr/0074.
+/* capacity.h: how fast devices compute. It keeps the measured times of units by device and shape,
+ * for all jobs together. From the measurements of a device and of all devices it predicts units
+ * that the device never ran. It also keeps the time of steps that units do not explain.
+ * docs/adr/0074.
  *
- * A device has a level, the logarithm of its present slowness. Values are kept relative to it: when
- * the units that run get slower by a factor, so does everything else, at once. The weight of a
- * value halves in CAPACITY_HALF_LIFE_MS, towards the prediction. */
+ * A device has a level, the logarithm of its present slowness. Values are relative to the level:
+ * when the running units get slower by a factor, all values get slower by it at once. The weight of
+ * a value halves in CAPACITY_HALF_LIFE_MS, in favour of the prediction. */
 #ifndef COORDINATOR_CORE_CAPACITY_H
 #define COORDINATOR_CORE_CAPACITY_H
 
@@ -28,7 +29,7 @@ struct device_slot;
 /* A measured unit of a shape on a device. */
 struct unit_value {
     uint64_t device, shape;      /* 0: free */
-    double seconds[UNIT_PASSES]; /* per micro-batch, at level 0; backward 0: it has none */
+    double seconds[UNIT_PASSES]; /* per micro-batch, at level 0; backward 0: no backward pass */
     int64_t measured_ms;
 };
 
@@ -37,24 +38,24 @@ struct device_capacity {
     double level;                   /* logarithm: 0 at its first probe, above when slower */
     double flops_per_second;        /* of its first probe while it ran; fits are relative to it */
     double bytes_per_second;        /* the same */
-    double probe_offset;            /* of the level above the slowness that a probe shows */
+    double probe_offset;            /* the level minus the slowness that a probe shows */
     double ran;                     /* 1: units ran since that probe */
     double update_seconds_per_byte; /* of trained parameters, at level 0; 0: not measured */
     double learned;                 /* measurements in the fits; 0: only the probe is known */
     struct overhead_sums overhead;  /* at level 0 */
-    struct share share;             /* of its processor; other times are without the stops */
+    struct share share;             /* of its processor; other times do not include the stops */
     struct latency_fit fit[UNIT_PASSES];
     int64_t learned_ms, stored_ms;
     int64_t probed_ms; /* when the newest probe of an idle time was taken */
     bool probed;
-    bool solved; /* `mean` is that of the fits */
+    bool solved; /* `mean` is the solution of the fits */
     double mean[UNIT_PASSES][LATENCY_FEATURES];
 };
 
 struct capacity {
     struct latency_start
-        start[UNIT_PASSES]; /* of devices never measured: its mean follows `fleet` */
-    struct latency_start shipped[UNIT_PASSES];  /* of the first device of an installation */
+        start[UNIT_PASSES]; /* for devices without measurements: its mean follows `fleet` */
+    struct latency_start shipped[UNIT_PASSES];  /* for the first device of an installation */
     struct latency_fit fleet[UNIT_PASSES];      /* of all devices together */
     double mean[UNIT_PASSES][LATENCY_FEATURES]; /* of `fleet` */
     struct unit_value *value;                   /* [CAPACITY_VALUES_MAX] */
@@ -64,7 +65,7 @@ struct capacity {
     struct unit_cost *cost;                     /* [UNITS_MAX], scratch */
     struct measured_units measured;             /* the object of ACTION_MEASURED */
     struct capacity_change change;              /* the object of ACTION_CAPACITY */
-    uint64_t refused;                           /* rows of heartbeats that mean no measurement */
+    uint64_t refused;                           /* rows of heartbeats with impossible values */
 };
 
 /* Reserve the memory; ERR_MEMORY. */
@@ -73,11 +74,11 @@ void capacity_free(struct capacity **capacity);
 
 /* ---- what devices report ---- */
 
-/* Begin the capacity of a new device, or take the probe of one that enrols again. */
+/* Begin the capacity of a new device, or take the probe of a device that enrols again. */
 void capacity_enrolled(struct core *core, const struct device_slot *device);
 /* Take a probe of an idle device. */
 struct capacity_probe {
-    double flops_per_second, bytes_per_second; /* with the stops */
+    double flops_per_second, bytes_per_second; /* including the stops */
     double processor_share;                    /* 0: unknown */
 };
 void capacity_probed(struct core *core, const struct device_slot *device,
@@ -103,7 +104,7 @@ struct device_capacity *capacity_of(const struct core *core, const struct device
 /* Return the value of a unit, or NULL. */
 const struct unit_value *capacity_value(const struct capacity *capacity, uint64_t device,
                                         uint64_t shape);
-/* Return the same, or the place for it: that of the oldest of its set. */
+/* Return the same, or the place for a new value: that of the oldest value of its set. */
 struct unit_value *capacity_place(const struct capacity *capacity, uint64_t device, uint64_t shape);
 /* Begin the capacity of a device of which only a probe is known. */
 void capacity_begin(const struct capacity *capacity, uint64_t key,
@@ -111,7 +112,7 @@ void capacity_begin(const struct capacity *capacity, uint64_t key,
 /* Return the seconds of a unit by the cost model, at level 0. */
 double capacity_base_seconds(const struct device_capacity *capacity, const struct unit_work *work,
                              enum unit_pass pass);
-/* Let devices never measured start at what all devices together say. */
+/* Set the start values of devices without measurements to the fit of all devices. */
 void capacity_follow_fleet(struct capacity *capacity, enum unit_pass pass);
 
 #endif

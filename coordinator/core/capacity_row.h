@@ -1,6 +1,6 @@
-/* capacity_row.h: what the store keeps of capacities, as plain data: numbers of devices, units and
- * links, and the history of measured units. Times are times of day: ages survive a restart. Pure.
- */
+/* capacity_row.h: the stored form of capacities, as plain data: numbers of devices, units and
+ * links, and the history of measured units. Times are times of day, so that ages survive a restart.
+ * Pure. */
 #ifndef COORDINATOR_CORE_CAPACITY_ROW_H
 #define COORDINATOR_CORE_CAPACITY_ROW_H
 
@@ -40,7 +40,7 @@ struct link_row {
     struct link_sums sums;
 };
 
-/* A minute of a device: the history. */
+/* The measurements of a device in one minute: a row of the history. */
 struct measured_units {
     struct device_id device;
     struct job_id job;
@@ -49,7 +49,7 @@ struct measured_units {
     size_t unit_count;
 };
 
-/* What changed of a device's capacity since it was stored. */
+/* Changes of a device's capacity since it was stored. */
 struct capacity_change {
     struct capacity_row device, fleet;
     struct unit_row unit[UNITS_MAX];
@@ -58,7 +58,7 @@ struct capacity_change {
     size_t link_count;
 };
 
-/* What an earlier life knew of the speed of devices and links. */
+/* The speeds of devices and links that an earlier life of the coordinator stored. */
 struct restored_capacities {
     const struct capacity_row *device;
     size_t device_count;

@@ -10,8 +10,7 @@ void capacity_rows_write(const struct core *core, const struct device_slot *devi
 /* Write the row of a unit. false: it has no value. */
 bool capacity_rows_write_unit(const struct core *core, const struct device_slot *device,
                               const struct unit_work *work, struct unit_row *out);
-/* Take the rows of an earlier life, after the devices. Rows that nothing can have written are
- * ignored. */
+/* Restore the rows of an earlier life, after the devices. Ignore rows with impossible values. */
 void capacity_rows_restore(struct core *core, const struct capacity_row *row);
 void capacity_rows_restore_unit(struct core *core, const struct unit_row *row);
 

@@ -15,7 +15,7 @@ struct device_slot;
 struct capacity_unit {
     double seconds[UNIT_PASSES], sd_seconds[UNIT_PASSES];
     double update_seconds;
-    bool measured; /* on this device, and not so long ago that the prediction counts more */
+    bool measured; /* on this device, recently enough that it outweighs the prediction */
 };
 
 /* Fill out[count] for a device. update_passes: optimizer_update_passes. */
@@ -26,8 +26,8 @@ void capacity_units(const struct core *core, const struct device_slot *device,
 void capacity_probed_units(const struct core *core, double flops_per_second,
                            double bytes_per_second, const struct unit_work *work, size_t count,
                            double update_passes, struct capacity_unit *out);
-/* Return the factor by which a unit takes longer on the device than on the other one, by their
- * probes and levels alone. */
+/* Return the time of a unit on the device divided by its time on the other device, estimated from
+ * their probes and levels alone. */
 double capacity_ratio(const struct core *core, const struct device_slot *device,
                       const struct device_slot *other, const struct unit_work *work,
                       enum unit_pass pass);

@@ -26,8 +26,8 @@ struct center_version *center_coming(struct job_slot *job);
 void center_expect(struct core *core, struct job_slot *job, int64_t version);
 /* Return whether the stage has yet to upload units of the coming version. */
 bool center_owes(const struct job_slot *job, size_t stage);
-/* Return whether the job needs its device: after the device has uploaded the last version, it does
- * not. */
+/* Return whether the job still needs the device. Once the device has uploaded the last version, the
+ * job no longer needs it. */
 bool center_needs_device(const struct device_slot *device);
 /* Forget the units of the coming version, which is abandoned. */
 void center_discard(struct core *core, struct job_slot *job);

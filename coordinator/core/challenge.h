@@ -7,16 +7,16 @@
 
 struct device_slot;
 
-/* A report: this device cannot be reached. */
+/* A report: the reporting device cannot reach `device`. */
 struct trouble {
     struct device_id device;
     int kind; /* enum peer_trouble */
     int64_t since_ms;
-    int64_t due_ms; /* the link is blamed then; NEVER: the device has not answered its challenge */
+    int64_t due_ms; /* time to blame the link; NEVER: `device` has not answered its challenge */
 };
 
 struct challenge {
-    /* Devices that it does not reach in its present generation. */
+    /* Devices that this device does not reach in its present generation. */
     struct trouble trouble[PEER_REPORTS_MAX];
     size_t trouble_count;
     char nonce[ID_SIZE]; /* its next heartbeat must repeat it; "": no challenge */

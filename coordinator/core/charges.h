@@ -40,7 +40,7 @@ struct charges {
 
 /* Note that the plan's devices could not load the version from which the plan starts. */
 void charges_start_failed(struct job_slot *job);
-/* Note that they could. */
+/* Note that the plan's devices loaded that version. */
 void charges_start_loaded(struct job_slot *job);
 /* Note that the job reached a step. Progress clears the charges; retrained steps do not count as
  * progress. */

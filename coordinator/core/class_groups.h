@@ -9,7 +9,7 @@
 #define GROUP_CLASSES_MIN 2
 #define WIDTH_UNITS 1000 /* widths are multiples of 1 / WIDTH_UNITS */
 
-#define SLICE_WIDTHS_MAX 32 /* that are known of a slice's load */
+#define SLICE_WIDTHS_MAX 32 /* widths at which the load of a slice is known */
 
 /* The load of a training sample in a slice by its width: at these widths, the least first, and
  * linear between them. Seconds on the group's device, or operations. It may fall with the width:
@@ -19,7 +19,7 @@ struct slice_cost {
     size_t count;
 };
 
-/* Samples by class number; there are none of classes from `count` on. */
+/* Samples by class number. Classes from `count` on have no samples. */
 struct class_samples {
     const int64_t *samples;
     size_t count;
@@ -27,34 +27,34 @@ struct class_samples {
 
 /* Return the samples of a class. */
 int64_t class_samples_of(const struct class_samples *data, size_t class);
-/* Return those of all classes. */
+/* Return the samples of all classes. */
 int64_t class_samples_all(const struct class_samples *data);
-/* Return the training samples of an epoch: the own ones, and the negatives that are drawn for them
- * of the others. all: own and others. */
+/* Return the training samples of an epoch: the own ones and the negatives drawn for them from the
+ * other classes. all: samples of own and other classes together. */
 double class_samples_epoch(double own, double all, double negatives);
 
 struct class_problem {
     const int64_t *samples; /* [class_count] training samples of each class */
     size_t class_count;
-    const struct class_samples *data; /* [groups] of each one's own; NULL: all have these */
+    const struct class_samples *data; /* [groups] samples of each group; NULL: all have `samples` */
     const struct slice_cost *cost;    /* [group_count * replicas] of each group; any unit */
-    size_t group_count;               /* that serve all classes */
+    size_t group_count;               /* groups that together serve all classes */
     double negatives;                 /* samples of other classes for each own one */
     size_t replicas;                  /* 1 or 2 */
     double width_min;                 /* the least share of the channels that a group may have */
 };
 
-/* Return the number of groups of a job that leaves it open: one for each device, at least two
- * classes in each. 0: too few classes for two groups. */
+/* Return the number of groups for a job that does not state it: one for each device, with at least
+ * two classes in each group. 0: too few classes for two groups. */
 size_t class_groups_count(size_t class_count, size_t device_count);
-/* Choose the devices to plan groups for when devices train them one after the other: a device that
- * trains n groups counts as n devices of an n-th of its speed, and groups are in the order in which
- * they begin. Groups with the same seconds by these speeds then end together on all devices.
+/* Choose a device for each group if a device trains several groups one after the other. A device
+ * that trains n groups counts as n devices with an n-th of its speed. Groups are in the order in
+ * which they begin. Groups that take the same seconds at these speeds end together on all devices.
  * device[device_count]: speeds, the fastest first; at least one. place[group_count]: out, the
  * device of each group. among[group_count]: out, n. docs/adr/0095. */
 void class_groups_queue(const double *device, size_t device_count, size_t group_count,
                         size_t *place, size_t *among);
-/* Return what a group may train on. */
+/* Return the samples that a group may train on. */
 struct class_samples class_groups_data(const struct class_problem *problem, size_t group);
 /* Return the training samples of a group's own classes. */
 double class_groups_own(const struct class_problem *problem, const struct class_groups *groups,

@@ -15,12 +15,12 @@ struct class_preference {
     bool class[COUNTED_CLASSES_MAX];
 };
 
-/* Read "0-3_7": the classes 0 to 3, and 7. Return whether it is of this form and has a class below
- * class_count; larger ones are left out. */
+/* Read "0-3_7": the classes 0 to 3, and 7. Return whether the text has this form and names a class
+ * below class_count. Ignore larger classes. */
 bool class_preferences_read(const char *text, size_t class_count, struct class_preference *out);
-/* Swap classes between groups for those that they prefer, as long as no load rises by more than the
- * slack. preference[groups->count]: NULL where there is none. A class that two groups prefer stays
- * where it is. Numbers of classes and widths stay. */
+/* Swap classes between groups so that groups get classes that they prefer, as long as no load rises
+ * by more than the slack. preference[groups->count]: NULL: the group has no preference. A class
+ * that two groups prefer is not moved. Numbers of classes and widths do not change. */
 void class_preferences_follow(const struct class_problem *problem,
                               const struct class_preference *const *preference,
                               struct class_groups *groups);

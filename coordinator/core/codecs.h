@@ -1,5 +1,5 @@
-/* codecs.h: the codec of each link of a plan, from what the job wants and what both devices have.
- * Pure. */
+/* codecs.h: the codec of each link of a plan, from the request of the job and the codecs of both
+ * devices. Pure. */
 #ifndef COORDINATOR_CORE_CODECS_H
 #define COORDINATOR_CORE_CODECS_H
 
@@ -17,18 +17,20 @@ enum codecs {
 };
 enum codecs codecs_of_device(const struct device *device);
 
-/* The codec that the job names, for links whose devices both have it; CODEC_NONE for AUTO. */
+/* Return the codec that the job names, for links whose devices both have it; CODEC_NONE for AUTO.
+ */
 enum codec codecs_wanted(const struct job_spec *spec);
 /* The codecs that the planner chooses from for COMPRESSION_AUTO, the widest first. */
 #define CODECS_AUTO 3
 extern const enum codec codecs_auto[CODECS_AUTO];
-/* A narrower one must make the step this much faster. */
+/* A narrower codec must make the step faster by at least this share. */
 #define CODECS_AUTO_GAIN 0.05
-/* What a codec costs. */
+/* Return the cost of a codec. */
 struct partition_codec codecs_cost(enum codec codec);
-/* The wanted codec, or that of the planner, between two devices, as far as both have it. */
+/* Return the wanted codec, or the planner's, for a link between two devices, as far as both have
+ * it. */
 enum codec codecs_of_link(enum codec wanted, enum codecs a, enum codecs b);
-/* Whether a link of the plan has a codec: its steps are not exact. */
+/* Return whether a link of the plan has a codec. The steps of such a plan are not exact. */
 bool codecs_in_plan(const struct plan *plan);
 
 #endif

@@ -19,7 +19,7 @@ int64_t deadlines_challenge_ms(const struct core *core, const struct device_slot
 /* Return the time after which a phase fails its generation. */
 int64_t deadlines_prepare_ms(const struct core *core, const struct job_slot *job);
 int64_t deadlines_stop_ms(const struct job_slot *job);
-/* Return the part of the latter that covers the present step, which takes so many seconds. */
+/* Return the part of the stop deadline that covers the present step of `step_seconds`. */
 int64_t deadlines_step_end_ms(double step_seconds);
 /* The same for a transfer of `bytes`. */
 int64_t deadlines_transfer_ms(int64_t bytes);

@@ -14,7 +14,7 @@ struct event_join {
     const struct join_request *request;
     char token[ID_SIZE];     /* "": the coordinator has no tokens */
     bool pending;            /* a user must accept the device */
-    struct device_id device; /* whose key the request's key replaces; "": a new device */
+    struct device_id device; /* the request's key replaces the key of this device; "": new device */
 };
 
 struct event_enroll {

@@ -1,5 +1,6 @@
-/* donor.h: which device measured a shape last. A unit takes a time of its own on all devices,
- * beside what its features say, so that measurement tells devices that never ran the unit. */
+/* donor.h: which device measured a shape last. On all devices, the time of a unit differs from the
+ * time that its features predict. So that measurement helps to predict the unit for devices that
+ * never ran it. */
 #ifndef COORDINATOR_CORE_DONOR_H
 #define COORDINATOR_CORE_DONOR_H
 
@@ -13,12 +14,12 @@ struct capacity;
 struct donor {
     uint64_t shape; /* 0: free */
     size_t slot;    /* of the device */
-    uint64_t key;   /* of the device: the slot may have another one by now */
+    uint64_t key;   /* of the device, because another device may use the slot by now */
 };
 
-/* A device has measured the shape. */
+/* Note that a device has measured the shape. */
 void donor_note(struct capacity *capacity, size_t slot, uint64_t shape);
-/* Return the slot of the device that measured the shape last; SIZE_MAX: none that is known. */
+/* Return the slot of the device that measured the shape last; SIZE_MAX: unknown. */
 size_t donor_find(const struct capacity *capacity, uint64_t shape);
 
 #endif

@@ -1,4 +1,4 @@
-/* drain.h: a device that plans leave, because a user drains it or because its agent announces that
+/* drain.h: lets plans leave a device because a user drains it or because its agent announces that
  * it leaves. */
 #ifndef COORDINATOR_CORE_DRAIN_H
 #define COORDINATOR_CORE_DRAIN_H
@@ -10,7 +10,7 @@ struct job_slot;
 
 /* Begin or end the drain that a user asks for. */
 void drain_set(struct core *core, struct device_slot *device, bool draining);
-/* Take from a heartbeat whether the agent leaves. */
+/* Take from a heartbeat whether the agent announces that it leaves. */
 void drain_take_leaving(struct core *core, struct device_slot *device, bool leaving);
 /* Publish `device_drained` once nothing needs the device. */
 void drain_check(struct core *core, struct device_slot *device);

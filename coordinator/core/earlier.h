@@ -6,8 +6,8 @@
 
 struct job_slot;
 
-/* Answer a problem if the running job cannot take the cuts and devices of the plan. Returns whether
- * it did. */
+/* Answer with a problem if the running job cannot take the stage boundaries and devices of the
+ * plan. Return whether it did. */
 bool earlier_refuse(struct core *core, const struct job_slot *job, const struct plan *plan);
 
 #endif

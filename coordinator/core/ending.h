@@ -9,12 +9,12 @@ struct job_slot;
 /* End the job in a final state. */
 void ending_job(struct core *core, struct job_slot *job, int state, const char *reason,
                 const char *message);
-/* Pause the job. It keeps the center's version, and what only devices hold after it. */
+/* Pause the job. It keeps the center's version and newer versions that only devices hold. */
 void ending_pause(struct core *core, struct job_slot *job);
-/* Drop the replan request, when its plan runs or has failed. Until then the row keeps it: a
- * restarted coordinator may have to repeat the plan. */
+/* Drop the replan request. Call it when its plan runs or has failed: until then the row keeps the
+ * request, as a restarted coordinator may have to repeat the plan. */
 void ending_drop_request(struct core *core, struct job_slot *job);
-/* End the active plan and free its devices. version: where it stopped, unless it is known already.
+/* End the active plan and free its devices. version: where the plan stopped, unless already known.
  */
 void ending_close_plan(struct core *core, struct job_slot *job, int64_t version);
 /* The same, but the devices stay assigned. */

@@ -1,4 +1,5 @@
-/* enrolment.h: which keys are devices, and which boot speaks for one. Handlers of these events. */
+/* enrolment.h: which keys are devices, and which boot speaks for a device. Handlers of these
+ * events. */
 #ifndef COORDINATOR_CORE_ENROLMENT_H
 #define COORDINATOR_CORE_ENROLMENT_H
 

@@ -50,7 +50,7 @@ enum event_type {
     EVENT_DISK,              /* the store's disk is nearly full, or has room again */
 };
 
-/* What further searches of the planner show of a job; NULL: it is another job. */
+/* The forecast of a job by further searches of the planner; NULL: the job has another strategy. */
 struct event_forecast {
     const struct submodel_preview *submodel;
     const struct servers_preview *servers;
@@ -70,7 +70,7 @@ enum job_verb {
     JOB_PAUSE,
     JOB_RESUME,
     JOB_CANCEL,
-    JOB_CANCEL_KEEP, /* with the newest whole version as a checkpoint */
+    JOB_CANCEL_KEEP, /* cancel, and keep the newest whole version as a checkpoint */
     JOB_EXPORT,      /* the newest whole version becomes a checkpoint */
     JOB_REPLAN,
 };
@@ -79,7 +79,7 @@ struct event_job_verb {
     enum job_verb verb;
     int64_t if_revision;                 /* 0: any */
     const struct replan_request *replan; /* JOB_REPLAN */
-    const struct plan *plan;             /* the same, of replan->generation; NULL: none */
+    const struct plan *plan;             /* JOB_REPLAN: plan of replan->generation; NULL: none */
 };
 
 struct event_dataset_stored {
@@ -111,7 +111,7 @@ struct event_exported {
 
 struct event_tuned {
     struct job_id job;
-    int64_t generation;        /* it measured the kernels */
+    int64_t generation;        /* that measured the kernels */
     const struct model *model; /* names the kernels; NULL: failed, see message */
     char sha256[SHA256_SIZE];  /* hash of the model's description */
     char message[MESSAGE_SIZE];
@@ -129,14 +129,14 @@ struct event_planned {
 struct event_plan_question {
     const struct plan_question *question;
     const struct event_planned *planned; /* the best answer to core_plan_question, or the first */
-    /* Of question->spec; NULL and 0 for a job. */
+    /* The job of question->spec. NULL and 0 if the question is about a live job. */
     const struct job_spec *spec;
     const struct model *model;
     int64_t steps;
     const struct job_data *data;
     const struct event_classes *classes; /* NULL: not counted, or the data stay on devices */
     struct event_forecast forecast;
-    /* With question->vary, in the order of the answer. */
+    /* If question->vary is set: the combinations, in the order of the answer. */
     const struct plan_combination *combination;
     size_t combination_count;
 };

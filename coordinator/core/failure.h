@@ -11,7 +11,7 @@ enum failure_cause {
     FAILURE_NONE,
     FAILURE_DEVICE_LOST,
     FAILURE_RESTARTED, /* a new boot, or a generation that the database does not know */
-    FAILURE_ERROR,     /* a device reported one */
+    FAILURE_ERROR,     /* a device reported an error */
     FAILURE_DEADLINE,  /* of prepare, stop or finish */
     FAILURE_LINK,      /* two live devices do not reach each other */
     FAILURE_STALLED,   /* no step for too long */
@@ -31,15 +31,15 @@ struct failure {
     char code[REASON_SIZE];   /* failures of the same kind have equal codes */
     struct incident_device device[STAGES_MAX];
     size_t device_count;
-    /* Of all failures of the step: the devices that are charged; one is charged to none. */
+    /* The devices to which the failures of this step are charged. */
     struct device_id gone[STAGES_MAX];
     size_t gone_count;
-    bool nobody;
+    bool nobody; /* a failure of this step is charged to no device, or `gone` is full */
     int64_t since_ms;
     char text[MESSAGE_SIZE];
 };
 
-/* Note that the generation failed. Of later failures of the same step only `gone` counts. */
+/* Note that the generation failed. Later failures of the same step only add to `gone`. */
 void failure_note(struct core *core, struct job_slot *job, struct blame blame, const char *format,
                   ...) PRINTF_LIKE(4, 5);
 /* Add a device to the noted failure; NULL adds none. */

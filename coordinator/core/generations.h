@@ -15,7 +15,7 @@ struct generation {
     int stop_reason;     /* enum plan_reason of the plan after the stop */
 };
 
-/* Plan within the step and prepare the next generation. false: the job waits for devices, or for a
+/* Plan within the step and prepare the next generation. false: the job waits for devices or for a
  * newer version. */
 bool generations_begin(struct core *core, struct job_slot *job, int reason);
 /* Ask for the next generation of a job without devices: it is `planning` until the answer comes. No
@@ -23,12 +23,12 @@ bool generations_begin(struct core *core, struct job_slot *job, int reason);
 bool generations_ask(struct core *core, struct job_slot *job, int reason);
 /* Ask for the next generation of a job that stops, if no question is open. */
 void generations_ask_stopping(struct core *core);
-/* Take the answer, core->planned or an error, to the question of the job. An answer of which a
- * device has left meanwhile is asked for again. false: the job waits, as above. */
+/* Take the answer to the question of the job: core->planned or an error. If a device of the answer
+ * has left in the meantime, ask again. false: the job waits, as above. */
 bool generations_planned(struct core *core, struct job_slot *job, int code, const char *text);
 /* Ask the running plan to stop. */
 void generations_stop(struct core *core, struct job_slot *job, int reason);
-/* The same, for the plan in core->planned. */
+/* Ask the running plan to stop; the plan in core->planned follows it. */
 void generations_stop_for(struct core *core, struct job_slot *job, int reason);
 /* Begin the next phase when all stages have completed the present one. */
 void generations_advance(struct core *core, struct job_slot *job);

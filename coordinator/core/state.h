@@ -62,7 +62,7 @@ struct device_slot {
 
 struct stage_report {
     bool ready;
-    bool left;           /* it runs again and has no part in the generation, which stops */
+    bool left;           /* its agent restarted and takes no part in the generation, which stops */
     bool failed_at_peer; /* could not prepare: it did not reach another device */
     double fetch_seconds;
     bool stopped;
@@ -78,9 +78,9 @@ struct job_slot {
     size_t unit_count;
     int64_t total_steps;
     struct plan plan;     /* the newest; valid if has_plan */
-    struct plan previous; /* the plan before, until the step ends that replaced it */
+    struct plan previous; /* the replaced plan, until the end of the step that replaced it */
     bool has_plan;
-    struct replan_request ran; /* stages of the newest plan that ran; device_count 0: none */
+    struct replan_request ran; /* stages of the newest plan that ran; device_count 0: no plan ran */
     bool stay;                 /* the next generation keeps these stages */
     struct cut cut;            /* of the last stop or start */
     struct stage_report report[STAGES_MAX];
@@ -90,7 +90,7 @@ struct job_slot {
     struct avoided avoided[AVOIDED_MAX];
     struct open_round round[ROUND_KINDS]; /* of this generation */
     int export_attempts;
-    int64_t kept_settled; /* the newest version that is stored, or is not to be (kept.c) */
+    int64_t kept_settled; /* newest version whose checkpoint is stored or skipped (kept.c) */
     uint64_t drain_pass;  /* last pass of drain_run over the job */
     struct asked asked;
     struct center center;
@@ -126,8 +126,8 @@ struct core {
     struct actions *actions;
     int64_t now_ms, wall_ms;
     int64_t deadline_ms; /* the answer of core_deadline_ms */
-    int64_t thawed_ms;   /* polls that break before may have timed out while a turn was late */
-    int64_t deaf_ms;     /* silence before is not the devices' fault: we could not listen */
+    int64_t thawed_ms;   /* polls that break before this time may have timed out in a late turn */
+    int64_t deaf_ms;     /* before this time the coordinator could not listen: no silence counts */
 
     uint64_t seed, id_count;
     int64_t id_wall_ms; /* time in the last id: ids rise even if the clock goes back */
@@ -150,17 +150,17 @@ struct core {
     size_t job_list_count;
     bool schedule;       /* something changed for waiting jobs */
     bool data_changed;   /* a device has enrolled, or was removed: groups may wait for its data */
-    bool unsettled;      /* failures are left for the next step, which has room for actions */
+    bool unsettled;      /* failures remain for the next step, which has room for their actions */
     uint64_t pass;       /* number of the scheduler's pass over the waiting jobs */
     bool pass_open;      /* the pass continues in the next step */
     bool pass_waits;     /* it continues when the open question is answered */
     bool any_free;       /* a device is free */
     size_t ready;        /* count of ready devices, busy or not */
     bool joinable;       /* a device became free: a running job may gain from it */
-    bool drain_due;      /* the same, for drain_run: it may replace one that drains */
+    bool drain_due;      /* the same, for drain_run: that device may replace a draining one */
     bool drain_open;     /* the pass of drain_run continues in the next step */
     uint64_t drain_pass; /* number of the pass of drain_run */
-    bool join_due;       /* the same three, for change_run */
+    bool join_due;       /* as the three members above, for change_run */
     bool join_open;
     uint64_t join_pass;
     bool in_pass;            /* a pass is running: reservations count */
@@ -175,10 +175,10 @@ struct core {
     struct held_item *held;         /* [HOLDINGS_POOL_MAX], scratch of held.c */
     size_t candidate_count;
     struct planning *planning; /* a question that is answered within the step */
-    struct planned *planned;   /* the answer that the step is about */
+    struct planned *planned;   /* the answer that the step handles */
     struct asking asking;
 
-    /* Objects of actions that are part of no slot. */
+    /* Objects of actions that belong to no slot. */
     struct device_slot *beating; /* the device that gets heartbeat_reply */
     struct heartbeat_reply heartbeat_reply;
     struct enroll_reply enroll_reply;
