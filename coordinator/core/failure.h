@@ -34,7 +34,7 @@ struct failure {
     /* The devices to which the failures of this step are charged. */
     struct device_id gone[STAGES_MAX];
     size_t gone_count;
-    bool nobody; /* a failure of this step is charged to no device, or `gone` is full */
+    bool nobody; /* a failure of this step is charged to no device */
     int64_t since_ms;
     char text[MESSAGE_SIZE];
 };

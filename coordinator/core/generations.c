@@ -82,15 +82,15 @@ static void make_plan(struct core *core, struct job_slot *job, int reason, int64
     }
 }
 
-/* A generation that continues knows no losses of earlier steps, by which samples are chosen. Of a
- * group the log has its beginning. */
+/* A view with a window chooses samples by the losses of earlier steps. A generation that continues
+ * does not have these losses. For a group, the log has its start. */
 static bool forgets_losses(const struct job *job)
 {
     return job->spec.has_view && view_has_window(&job->spec.view) && job->part == JOB_WHOLE;
 }
 
-/* The job stays exact while every version came from one numeric class, over links without a
- * codec, and while steps did not overlap: other stages would give other weights. */
+/* The job stays exact while every version came from one numeric class, over links without a codec,
+ * and without overlapping steps. Otherwise other stages would give other weights. */
 static void take_class(struct job_slot *job, const struct planned *planned)
 {
     bool one = strcmp(planned->numeric_class, "mixed") != 0;
@@ -165,7 +165,7 @@ static void prepare(struct core *core, struct job_slot *job, int reason, int64_t
     tell_prepare(core, job);
 }
 
-/* A plan that stopped as planned, and that none follows, stores its version in the center: its
+/* If no plan follows a plan that stopped as planned, store its version in the center, because its
  * devices may be about to leave. */
 static bool store_stopped(struct core *core, struct job_slot *job, int64_t start)
 {
@@ -177,7 +177,7 @@ static bool store_stopped(struct core *core, struct job_slot *job, int64_t start
     return true;
 }
 
-/* The next generation by the answer core->planned, or the end of the attempt. */
+/* Begin the next generation by the answer in core->planned, or end the attempt. */
 static bool begin(struct core *core, struct job_slot *job, int reason, int code, const char *text)
 {
     patches_apply(job);
@@ -211,9 +211,9 @@ bool generations_begin(struct core *core, struct job_slot *job, int reason)
     return begin(core, job, reason, rc, err.text);
 }
 
-/* ---- plans that are searched for outside of the step ---- */
+/* ---- plans from searches outside of the step ---- */
 
-/* Answers in a row that may be out of date; then the next one is found within the step. */
+/* After so many consecutive answers that are out of date, the search runs within the step. */
 #define STALE_MAX 3
 
 bool generations_ask(struct core *core, struct job_slot *job, int reason)
@@ -225,7 +225,7 @@ bool generations_ask(struct core *core, struct job_slot *job, int reason)
     size_t there = candidates_there(core, &request).count;
     size_t least = cuts ? first.cut_count + 1 : (size_t)job->job.spec.devices_min;
     if (there < least) {
-        return generations_begin(core, job, reason); /* it says why */
+        return generations_begin(core, job, reason); /* it reports why no plan is possible */
     }
     job->asked.stale = 0;
     job->waiting.reason = reason;
@@ -237,7 +237,7 @@ bool generations_ask(struct core *core, struct job_slot *job, int reason)
     return true;
 }
 
-/* The next plan is searched for while the present one stops. */
+/* Search for the next plan while the present one stops. */
 static void ask_while_stopping(struct core *core, struct job_slot *job)
 {
     job->asked.wanted = core->asking.wanted = true;
@@ -265,7 +265,7 @@ void generations_ask_stopping(struct core *core)
 
 static bool stop_complete(struct core *core, struct job_slot *job, int64_t *version);
 
-/* The plan has stopped at the version; the next one begins as soon as it is there. */
+/* The plan has stopped at the version. Begin the next plan as soon as the answer has arrived. */
 static void begin_planned(struct core *core, struct job_slot *job, int64_t version)
 {
     struct asked *asked = &job->asked;
@@ -316,7 +316,8 @@ bool generations_planned(struct core *core, struct job_slot *job, int code, cons
         asked->next = *core->planned;
         asked->has_next = true;
     } else {
-        /* No plan: within the step it says why, with the devices of then. */
+        /* No plan was found. After the stop, the search within the step reports why, with the
+         * devices of that time. */
         asked->stale = code != 0 ? STALE_MAX : asked->stale;
     }
     if (stop_complete(core, job, &version)) {
@@ -387,8 +388,8 @@ static bool all_ready(const struct job_slot *job)
     return true;
 }
 
-/* Whether every keeper has stopped at the same version and holds its units of it. What others do
- * ends with the next generation. */
+/* Whether every keeper has stopped at the same version and holds its units of it. The other stages
+ * need not stop: their work ends with the next generation. */
 static bool stop_complete(struct core *core, struct job_slot *job, int64_t *version)
 {
     const struct plan *plan = &job->plan;
@@ -426,8 +427,8 @@ static void stopped(struct core *core, struct job_slot *job, int64_t version)
     }
 }
 
-/* A device stops by itself at the end of the job, or when it was without its coordinator for too
- * long. */
+/* A device stops by itself at the end of the job, or after too long a time without the coordinator.
+ */
 static void stopped_unasked(struct core *core, struct job_slot *job)
 {
     int64_t version = -1;
@@ -485,8 +486,8 @@ void generations_on_tuned(struct core *core, const struct event *event)
     }
     job->model = tuned->model;
     memcpy(job->job.spec.model.sha256, tuned->sha256, SHA256_SIZE);
-    /* Nothing was trained yet. Versions that devices hold nevertheless were trained before a backup
-     * was restored, with other kernels. */
+    /* The job has trained nothing yet. If devices hold versions nevertheless, they trained them
+     * with other kernels, before a backup was restored. */
     lineage_push(&job->job, job->job.generation + 1, 0);
     mark_job_changed(core, job);
     layout_request(&job->plan, &job->ran);

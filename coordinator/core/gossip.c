@@ -126,7 +126,7 @@ static void hear_pair(struct gossip *gossip, size_t index, const struct gossip_r
                       int64_t now_ms)
 {
     struct gossip_group *group = &gossip->group[index];
-    /* One that was sent before the newer match arrived says nothing of that. */
+    /* A report that was sent before the newer match arrived does not concern that match. */
     if (report->pair.open && !mix_xid_after(group->open, report->pair.xid)) {
         const bool known = mix_xid_is(report->pair.xid, group->open);
         const int64_t most_ms = gossip_patience_ms(gossip_longest_step(gossip));
@@ -140,7 +140,7 @@ static void hear_pair(struct gossip *gossip, size_t index, const struct gossip_r
     }
 }
 
-/* Of any average: a restarted coordinator learns it again. */
+/* Take the loss of any average, so that a restarted coordinator learns it again. */
 static void hear_loss(struct gossip_group *group, const struct gossip_report *report)
 {
     if (report->average.has_loss && isfinite(report->average.loss) && report->average.loss >= 0) {
@@ -162,7 +162,7 @@ static void note_computed(struct gossip *gossip, int64_t now_ms)
     }
 }
 
-/* Of the average that is under way. */
+/* Take the report on the present average. */
 static void hear_average(struct gossip *gossip, size_t index, const struct gossip_report *report,
                          int64_t now_ms)
 {
@@ -176,7 +176,7 @@ static void hear_average(struct gossip *gossip, size_t index, const struct gossi
         group->adopted = true;
         group->last_mix_ms = gossip_adopts(gossip) ? now_ms : group->last_mix_ms;
     }
-    /* Of an average that is not adopted, `applied` may mean that it has given its copy. */
+    /* If averages are not adopted, `applied` may mean that the group has given its copy. */
     if (computes && (report->computed || report->average.fetched ||
                      (report->average.applied && gossip_adopts(gossip)))) {
         note_computed(gossip, now_ms);
@@ -196,7 +196,7 @@ void gossip_hear(struct gossip *gossip, size_t index, const struct gossip_report
     }
     group->heard = true;
     group->step = report->step;
-    /* A report may be older than the order to go on. */
+    /* A report may be older than the order to continue. */
     group->wants = report->wants && (group->passed == 0 || report->step > group->passed);
     group->successor = group->successor && !report->mixed;
     hear_pair(gossip, index, report, now_ms);

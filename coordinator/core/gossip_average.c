@@ -1,5 +1,5 @@
-/* The phases of an average: its groups give a copy, one of them computes the average of those that
- * did, the others adopt it. */
+/* The phases of an average: its groups give copies, one group computes the average of these copies,
+ * the others adopt it. */
 #include <math.h>
 #include <string.h>
 
@@ -45,7 +45,7 @@ static double longest_copy(const struct gossip *gossip, size_t group)
     return seconds;
 }
 
-/* async: the groups have mixed often enough, in the mean. */
+/* async: the groups have mixed often enough on average. */
 static bool has_mixed_enough(const struct gossip *gossip, size_t present)
 {
     int64_t mixes = 0;
@@ -55,8 +55,8 @@ static bool has_mixed_enough(const struct gossip *gossip, size_t present)
     return mixes >= gossip->rules.average_every * (int64_t)present;
 }
 
-/* rounds: an average that is adopted takes the place of the pairs of a round, for those that wait;
- * one that is not adopted follows a round. */
+/* rounds: an average that is adopted takes the place of the pairs of a round, for the groups that
+ * wait. An average that is not adopted follows a round. */
 static bool round_is_averaged(const struct gossip *gossip, int64_t now_ms)
 {
     return gossip->rules.adopts
@@ -74,7 +74,7 @@ static bool average_is_due(const struct gossip *gossip, int64_t now_ms)
         return gossip->finishes && present > 0;
     }
     if (gossip->arrives_until_ms > 0) {
-        return false; /* a group sends one at a time */
+        return false; /* one average at a time is uploaded */
     }
     return gossip->rules.rounds ? round_is_averaged(gossip, now_ms)
                                 : has_mixed_enough(gossip, present);
@@ -82,20 +82,20 @@ static bool average_is_due(const struct gossip *gossip, int64_t now_ms)
 
 /* ---- who gives a copy, and who computes ---- */
 
-/* Of a round that the average takes the place of, the late ones are left out. */
+/* If the average takes the place of a round, it leaves out late groups. */
 static bool is_asked(const struct gossip *gossip, const struct gossip_group *group)
 {
     const bool waits = gossip->rules.rounds && gossip_adopts(gossip);
     return group->present && group->heard && (!waits || group->wants);
 }
 
-/* A copy that two groups could not get is left out until an average without it is there. */
+/* A copy that two groups could not get is left out until an average was computed without it. */
 static bool may_be_got(const struct gossip_group *group)
 {
     return group->lacked < GOSSIP_LACKED_MAX;
 }
 
-/* It gave its copy, or is still to do so. */
+/* The group gave its copy, or may still do so. */
 static bool contributes(const struct gossip *gossip, const struct gossip_group *group,
                         int64_t now_ms)
 {
@@ -109,8 +109,8 @@ static bool may_average(const struct gossip *gossip, size_t group, const bool *m
     return member[group] && !of->tried && (of->gave || gossip->phase == GOSSIP_MIXES);
 }
 
-/* By levels_averager, and the avoided one at last; count: none is left. If another one has begun,
- * only of those that gave their copy. */
+/* Choose by levels_averager, and the avoided group last; count: no group is left. If an averager
+ * has failed, choose only among the groups that gave their copies. */
 static size_t choose_averager(const struct gossip *gossip, const bool *member)
 {
     const size_t count = gossip->count, avoided = gossip->avoids ? gossip->avoided : count;
@@ -135,7 +135,7 @@ static void find_contributors(const struct gossip *gossip, bool *member, int64_t
     }
 }
 
-/* Let a group compute the average of the members, for which there is room. */
+/* Order a group to compute the average of the members. The ring must have room for the order. */
 static void order_sum(struct gossip *gossip, size_t averager, const bool *member,
                       int64_t deadline_ms)
 {
@@ -157,7 +157,7 @@ static void order_sum(struct gossip *gossip, size_t averager, const bool *member
 
 /* ---- the phases ---- */
 
-/* Nobody is left: the links between the groups were the cause. */
+/* No group is left, so the links between the groups were the cause. */
 static void trust_all(struct gossip *gossip)
 {
     for (size_t g = 0; g < gossip->count; g++) {
@@ -165,8 +165,8 @@ static void trust_all(struct gossip *gossip)
     }
 }
 
-/* Choose who gives a copy for a new average, and return who computes it; count: nobody. *seconds:
- * of the longest copy. */
+/* Choose the groups that give a copy for a new average, and return its averager; count: none.
+ * *seconds: of the longest copy. */
 static size_t choose_members(struct gossip *gossip, bool *member, double *seconds)
 {
     *seconds = 0;
@@ -181,8 +181,8 @@ static size_t choose_members(struct gossip *gossip, bool *member, double *second
     return choose_averager(gossip, member);
 }
 
-/* Groups give their copies, which take so many seconds, from now on. For the last average one that
- * is there has as long as for a stop. */
+/* From now on groups give their copies, which take `seconds`. For the last average, each group has
+ * as much time as for a stop. */
 static void enter_computes(struct gossip *gossip, double seconds, int64_t now_ms)
 {
     const double step = gossip_longest_step(gossip);
@@ -195,7 +195,7 @@ static void enter_computes(struct gossip *gossip, double seconds, int64_t now_ms
     gossip->copies_until_ms = gossip->phase_until_ms;
 }
 
-/* All give a copy, and one of them fetches those of the others as soon as they are there. */
+/* All members give a copy, and the averager fetches the other copies as soon as they exist. */
 static void begin(struct gossip *gossip, int64_t now_ms)
 {
     bool member[LEVELS_GROUPS_MAX];
@@ -217,7 +217,7 @@ static void begin(struct gossip *gossip, int64_t now_ms)
     gossip->stored = gossip->has_tests = false;
     const double all = seconds * (double)gossip->count;
     enter_computes(gossip, all, now_ms);
-    /* Until it is adopted the copy is needed: for three times the time of this phase. */
+    /* The copy is needed until the average is adopted: for three times the time of this phase. */
     const int64_t until_ms = now_ms + 3 * (gossip->phase_until_ms - now_ms);
     for (size_t g = 0; g < gossip->count; g++) {
         gossip->group[g].mixes = 0;
@@ -231,7 +231,7 @@ static void begin(struct gossip *gossip, int64_t now_ms)
     gossip->rounds = 0;
 }
 
-/* A group of the average has gone, or begun again, without having given its copy. */
+/* Whether a group of the average left, or began again, before it gave its copy. */
 static bool lost_member(const struct gossip *gossip)
 {
     bool lost = false;
@@ -242,8 +242,9 @@ static bool lost_member(const struct gossip *gossip)
     return lost;
 }
 
-/* The averager has given up, or takes too long. The copy that it could not get may be the cause, or
- * the averager itself: that will show when others try. Its own copy it knows to be bad. */
+/* The averager has given up, or takes too long. Either the copy that it could not get is the cause,
+ * or the averager itself: the attempts of others will show it. If the averager reports its own
+ * copy, that copy is certainly bad. */
 static void blame(struct gossip *gossip)
 {
     const size_t lacks = gossip->lacks;
@@ -253,7 +254,7 @@ static void blame(struct gossip *gossip)
     }
 }
 
-/* All that are still there of the members of an average. */
+/* Whether all members of an average that are still present gave their copies. */
 static bool all_gave(const struct gossip *gossip, const bool *member)
 {
     bool all = true;
@@ -274,8 +275,8 @@ void gossip_note_copy(struct gossip *gossip, int64_t now_ms)
     }
 }
 
-/* Nobody can compute the average. The next last one does not wait again for those whose time for a
- * copy is over. */
+/* No group can compute the average. If it was the last one, its repetition does not wait again for
+ * groups that missed the time for their copy. */
 static void abandon(struct gossip *gossip, int64_t now_ms)
 {
     const bool over = gossip->is_last && now_ms >= gossip->copies_until_ms;
@@ -288,7 +289,7 @@ static void abandon(struct gossip *gossip, int64_t now_ms)
     gossip->phase = GOSSIP_MIXES;
 }
 
-/* Another group computes the average of those that gave their copy, or are still to do so. */
+/* Another group computes the average of the copies that were given or may still come. */
 static void compute_again(struct gossip *gossip, int64_t now_ms)
 {
     bool member[LEVELS_GROUPS_MAX];
@@ -311,7 +312,7 @@ static void compute_again(struct gossip *gossip, int64_t now_ms)
 
 static void watch_averager(struct gossip *gossip, int64_t now_ms)
 {
-    const bool gone = !gossip->group[gossip->averager].tried; /* it was lost, or began again */
+    const bool gone = !gossip->group[gossip->averager].tried; /* the averager left or began again */
     const bool fails = gossip->failed || now_ms >= gossip->phase_until_ms;
     if (fails && !gone) {
         blame(gossip);
@@ -327,7 +328,8 @@ int64_t gossip_arrival_ms(const struct gossip *gossip)
     return (int64_t)GOSSIP_ARRIVAL_MS << (gossip->overdue < most ? gossip->overdue : most);
 }
 
-/* Late groups adopt it, too. A group that does not adopt it may fetch it to evaluate it. */
+/* Offer the average to all groups, late ones too. A group that does not adopt it may fetch it to
+ * evaluate it. */
 static void offer(struct gossip *gossip, int64_t now_ms)
 {
     /* All fetch it from one device. */
@@ -343,7 +345,7 @@ static void offer(struct gossip *gossip, int64_t now_ms)
     for (size_t g = 0; g < gossip->count; g++) {
         struct gossip_group *group = &gossip->group[g];
         if (gossip->is_last && !tests) {
-            continue; /* it is computed again from the same copies if it does not arrive */
+            continue; /* if the average does not arrive, it is computed again from these copies */
         }
         const bool there = group->present && group->heard;
         group->asked = adopts && there;
@@ -358,7 +360,7 @@ static void offer(struct gossip *gossip, int64_t now_ms)
     }
 }
 
-/* Every group that was asked, and is still there, has adopted the average. */
+/* Whether every asked group that is still present has adopted the average. */
 static bool all_adopted(const struct gossip *gossip)
 {
     for (size_t g = 0; g < gossip->count; g++) {
@@ -384,7 +386,7 @@ void gossip_average(struct gossip *gossip, int64_t now_ms)
         if (gossip->offered_until_ms == 0) {
             offer(gossip, now_ms);
         } else if (gossip->is_last && gossip->stored) {
-            break; /* the job ends when it is evaluated */
+            break; /* the job ends when the average was evaluated */
         } else if (over || (gossip->is_last ? !gossip->group[gossip->averager].tried
                                             : all_adopted(gossip))) {
             gossip->phase = GOSSIP_MIXES;

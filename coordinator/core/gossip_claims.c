@@ -4,7 +4,7 @@
 
 #define STEPS_AT_ONCE_MAX 1e12 /* fits int64_t */
 
-/* Steps that were possible since then, and what was left before, as far as it is saved up. */
+/* The steps possible since at_ms, and the unused credit of before. */
 static double credit_now(const struct gossip_claims *claims, double step_seconds, int64_t now_ms)
 {
     const double seconds = (double)(now_ms - claims->at_ms) / 1000;

@@ -1,6 +1,6 @@
-/* gossip_claims.h: how many of the steps that a group claims count. A device reports its own steps;
- * the job ends when all groups together have made enough. A claim counts as far as the plan of the
- * group makes it possible, with a wide margin for a plan that is too slow. Pure. */
+/* gossip_claims.h: how many of a group's claimed steps count. A device reports its own steps, and
+ * the job ends when all groups together have made enough. A claim counts as far as it is possible
+ * by the plan of the group, with a wide margin for a plan that is too slow. Pure. */
 #ifndef COORDINATOR_CORE_GOSSIP_CLAIMS_H
 #define COORDINATOR_CORE_GOSSIP_CLAIMS_H
 
@@ -14,13 +14,13 @@
 struct gossip_claims {
     bool begun;
     int64_t reached; /* the steps that count */
-    int64_t lost;    /* that the group has gone back by since it trained last, and that count too */
-    int64_t at_ms;   /* until when `credit` is computed */
+    int64_t lost;    /* steps that the group went back since it trained last; they count too */
+    int64_t at_ms;   /* time for which `credit` is computed */
     double credit;   /* further steps that would count */
 };
 
-/* The group claims to have made `step` steps. begun_ms: when it may have begun, not after now_ms.
- * step_seconds: planned; 0: unknown, then claims count. */
+/* Take the claim of a group to have made `step` steps. begun_ms: earliest possible start, not after
+ * now_ms. step_seconds: planned; 0: unknown, then every claim counts. */
 void gossip_claim(struct gossip_claims *claims, int64_t step, double step_seconds, int64_t begun_ms,
                   int64_t now_ms);
 

@@ -30,9 +30,9 @@ static double weight_of(const struct parent_slot *parent, const struct mix_match
     return (double)gossip->group[match->peer[at].group].samples / (double)all;
 }
 
-/* false: a peer of the match is gone. The group that averages may have its copy already, and sends
- * the average as long as it has the order: for it the peer stays, at the group's own address, where
- * no copy of the peer is. */
+/* false: a peer of the match is gone. The averager may already have the copy of this peer, and it
+ * uploads the average only as long as it has the order. So its order keeps the peer, with the
+ * averager's own address, which has no copy of the peer. */
 static bool fill_sources(const struct core *core, const struct parent_slot *parent,
                          const struct mix_match *match, struct mix_order *out)
 {
@@ -61,7 +61,7 @@ static bool fill_sources(const struct core *core, const struct parent_slot *pare
     return true;
 }
 
-/* The group that has computed an average sends it as long as it has the order. */
+/* The averager keeps an expired order: it uploads the average only as long as it has the order. */
 static void add_order(const struct core *core, const struct parent_slot *parent,
                       const struct mix_match *match, struct mix_duty *duty)
 {

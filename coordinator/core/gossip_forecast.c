@@ -22,7 +22,9 @@ static double round_seconds(const struct prospect *prospect, int64_t all, bool b
     return levels_round(&prospect->problem, samples);
 }
 
-/* An average has made the mean of its groups' steps. */
+/* An average contains the mean of its groups' steps, so their total takes group_count times as
+ * long.
+ */
 static int fastest_way(const struct gossip_preview *preview)
 {
     const double seconds[] = {[GOSSIP_WAY_GOSSIP] =
@@ -39,8 +41,9 @@ static void fill_group(const struct core *core, const struct gossip_asked *asked
     out->samples_per_second = recruit->speed;
 }
 
-/* Between two averages: a copy each way with each mix, and a copy for the average, which all fetch
- * that move to it or evaluate it. In rounds it takes the place of a mix if they move to it. */
+/* The transfers between two averages: one copy in each direction for each mix, and one copy for the
+ * average. Groups that adopt or evaluate the average also fetch it. In schedule rounds, an average
+ * that is adopted takes the place of a mix. */
 static void fill_traffic(const struct job_spec *spec, const struct prospect *prospect,
                          struct gossip_preview *preview)
 {
@@ -58,7 +61,7 @@ static void fill_traffic(const struct job_spec *spec, const struct prospect *pro
     for (size_t g = 0; g < count; g++) {
         struct preview_mixer *group = &preview->group[g];
         const double others = (double)(count - 1);
-        const bool averages = g == averager; /* and sends it to the coordinator */
+        const bool averages = g == averager; /* it also sends the average to the coordinator */
         const double given = averages && fetched ? others + 1 : 1;
         const double taken = averages ? others : fetched ? 1 : 0;
         group->given_bytes_per_second = rate * (mixes + given);
@@ -68,8 +71,8 @@ static void fill_traffic(const struct job_spec *spec, const struct prospect *pro
     }
 }
 
-/* Write the steps of a levelled group between two mixes. Return its samples per second: it slows
- * down, or holds, after them. */
+/* Write the steps of a levelled group between two mixes. Return its samples per second: after these
+ * steps the group slows down, or waits. */
 static double fill_steps(const struct job_spec *spec, double speed, double period,
                          struct preview_mixer *out)
 {
@@ -77,7 +80,7 @@ static double fill_steps(const struct job_spec *spec, double speed, double perio
     return out->slows ? (double)(out->every * spec->batch) / period : speed;
 }
 
-/* There are groups. */
+/* Only for a forecast with groups. */
 static void fill_seconds(struct core *core, const struct gossip_asked *asked,
                          const struct recruit *recruit, double passes,
                          struct gossip_preview *preview)

@@ -1,5 +1,5 @@
-/* gossip_forecast.h: what a job of groups that train apart would get, beside other ways to train
- * it: a part of the answers of dry runs and of questions about plans. */
+/* gossip_forecast.h: predicts a job of groups that train apart, and compares it with other ways to
+ * train it: a part of the answers to dry runs and to questions about plans. */
 #ifndef COORDINATOR_CORE_GOSSIP_FORECAST_H
 #define COORDINATOR_CORE_GOSSIP_FORECAST_H
 
@@ -10,11 +10,11 @@ struct gossip_asked {
     const struct model *model;
     const struct job_data *data;
     const struct event_classes *classes;  /* NULL: the data stay on devices */
-    const struct plan_question *question; /* devices and links that it assumes; NULL: a dry run */
+    const struct plan_question *question; /* with hypothetical devices and links; NULL: a dry run */
 };
 
-/* Fill out->gossip, of the devices that are free, or else of all that are there. The steps and the
- * seconds of a pipeline are in `out` already. */
+/* Fill out->gossip for the free devices or, if they do not suffice, for all devices that are
+ * online. The steps and the seconds of a pipeline are in `out` already. */
 void gossip_forecast(struct core *core, const struct gossip_asked *asked, struct job_preview *out);
 
 #endif

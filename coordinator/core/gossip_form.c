@@ -127,8 +127,8 @@ void gossip_prospect(const struct core *core, const struct job_spec *spec,
     planning_copies(planning, candidate, count, bytes, out->seconds, out->rate);
 }
 
-/* Of a group that does not train all of its samples between two averages; 0: it does. Like the
- * samples it stays as it is: the log does not say how they are chosen. */
+/* The window of a group that does not train all of its samples between two averages; 0: it trains
+ * all. The window never changes, nor do the samples: the log does not say how they are chosen. */
 static int64_t window_of(const struct parent_slot *parent, const struct prospect *prospect,
                          size_t group, int64_t samples)
 {
@@ -151,7 +151,7 @@ static int64_t held_by(const struct core *core, const struct parent_slot *parent
     return offer ? job_held(spec, offer) : 0;
 }
 
-/* The number of groups does not change any more. */
+/* From here on the number of groups is fixed. */
 void gossip_form(struct core *core, struct parent_slot *parent)
 {
     struct parent *row = &parent->parent;

@@ -22,7 +22,7 @@ struct gossip_wanted {
     const struct job_spec *spec;
     const struct model *model;
     const struct event_classes *classes;  /* NULL: the data stay on devices */
-    const struct plan_question *question; /* devices and links that it assumes; NULL: none */
+    const struct plan_question *question; /* with hypothetical devices and links; NULL: none */
     enum candidates candidates;
 };
 
@@ -35,8 +35,7 @@ struct gossip_wanted {
 size_t gossip_recruit(struct core *core, const struct gossip_wanted *wanted,
                       struct recruit out[GROUPS_MAX], size_t *there);
 
-/* Return the samples of a group that is to be: its shard in core->shard, or what its device
- * offers. */
+/* Return the samples of a planned group: its shard in core->shard, or the offer of its device. */
 int64_t gossip_recruit_samples(const struct core *core, const struct job_spec *spec,
                                const struct model *model, size_t class_count,
                                const struct recruit *recruit, size_t group);
@@ -44,17 +43,17 @@ int64_t gossip_recruit_samples(const struct core *core, const struct job_spec *s
 struct prospect {
     struct levels_problem problem; /* of the arrays below */
     double speed[GROUPS_MAX], seconds[GROUPS_MAX * GROUPS_MAX];
-    double rate[GROUPS_MAX]; /* bytes per second of each one's link; 0: not known */
+    double rate[GROUPS_MAX]; /* bytes per second of the link of each group; 0: unknown */
 };
-/* Of the devices that gossip_recruit has just chosen. */
+/* Fill `out` for the devices that gossip_recruit has just chosen. */
 void gossip_prospect(const struct core *core, const struct job_spec *spec,
                      const struct recruit *recruit, size_t count, struct prospect *out);
 
-/* Divide the data among the devices that are free, if they are enough. parent->work.wait says what
- * is missing. */
+/* Divide the data among the free devices, if there are enough of them. Otherwise write to
+ * parent->work.wait what is missing. */
 void gossip_form(struct core *core, struct parent_slot *parent);
-/* Begin the job of a group, of core->shard, with the newest average if there is one. A group whose
- * device does not offer its data waits. */
+/* Begin the job of a group on its shard in core->shard, from the newest average if there is one. A
+ * group waits while its device does not offer its data. */
 void gossip_begin_group(struct core *core, struct parent_slot *parent, size_t group);
 
 #endif

@@ -15,7 +15,7 @@
 #include "coordinator/core/states.h"
 #include "schema/job_check.h"
 
-#define CHANGE 0.2 /* of a speed or a link, that levels the groups again */
+#define CHANGE 0.2 /* relative change of a speed or link that levels the groups again */
 
 int64_t gossip_steps_done(const struct parent_slot *parent)
 {
@@ -31,7 +31,7 @@ int64_t gossip_steps_all(const struct parent_slot *parent)
     return job_total_steps(&parent->job.spec, job_epoch_samples(&parent->job.data));
 }
 
-/* Its steps count, though its state is lost. */
+/* The steps of the job count, although its state is lost. */
 void gossip_leave_job(struct parent_slot *parent, size_t group)
 {
     struct gossip_group_work *work = &parent->mixes.group[group];
@@ -40,9 +40,9 @@ void gossip_leave_job(struct parent_slot *parent, size_t group)
     groups_changed(parent);
 }
 
-/* Steps that are lost count all the same. So they go into the row: a restarted coordinator knows
- * only the steps of the group's job. Until the group trains again, copies that return may still
- * have them. */
+/* Lost steps count too. They go into the row, because a restarted coordinator knows only the steps
+ * of the group's job. Until the group trains again, returning copies may still contain these steps.
+ */
 static void lose_steps(struct parent_slot *parent, size_t group, const struct job_slot *job)
 {
     struct gossip_claims *claims = &parent->mixes.group[group].claims;
@@ -56,7 +56,8 @@ static void lose_steps(struct parent_slot *parent, size_t group, const struct jo
     }
 }
 
-/* The clocks of the wall and of the core may differ: steps before the coordinator's start count. */
+/* The age of the job is taken by the wall clock, so that steps before the coordinator's start
+ * count. */
 bool gossip_take_steps(const struct core *core, struct parent_slot *parent, size_t group,
                        const struct job_slot *job)
 {
@@ -81,8 +82,8 @@ static int64_t incarnation_of(const struct parent_part *part, const struct job_s
     return incarnation_in(part, job->plan.generation);
 }
 
-/* The incarnation that has computed the version from which a plan resumes: the last one on the
- * lineage that began before it. The newest incarnation may have begun after it. */
+/* The incarnation that computed the version from which the plan resumes. It is the last one on the
+ * lineage that began before this version; the newest incarnation may have begun after it. */
 static int64_t resumed_from(const struct parent_part *part, const struct gossip_member *member,
                             const struct job_slot *job)
 {
@@ -95,8 +96,8 @@ static int64_t resumed_from(const struct parent_part *part, const struct gossip_
     return member->incarnation;
 }
 
-/* A plan that begins again from version 0 after the group had trained: a newer average is better.
- */
+/* Whether the plan starts again from version 0 although the group has trained and a newer average
+ * exists: that average is the better start. */
 static bool is_outdated(const struct parent_slot *parent, size_t group, const struct job_slot *job)
 {
     const struct gossip_state *state = &parent->parent.gossip;
@@ -118,7 +119,7 @@ static void replace(struct core *core, struct parent_slot *parent, size_t group,
     }
 }
 
-/* The first plan of an incarnation: what it starts with is in the log before any device trains. */
+/* The first plan of an incarnation: the log records its start before any device trains. */
 static void begin_incarnation(struct core *core, struct parent_slot *parent, size_t group,
                               const struct job_slot *job)
 {
@@ -126,7 +127,7 @@ static void begin_incarnation(struct core *core, struct parent_slot *parent, siz
     struct gossip_member *member = &parent->parent.gossip.member[group];
     const int64_t incarnation = incarnation_of(part, job), version = job->plan.resume_version;
     lose_steps(parent, group, job);
-    parent->mixes.group[group].claims.lost = 0; /* it makes them again */
+    parent->mixes.group[group].claims.lost = 0; /* from now on the group retrains them */
     struct mix_record record = {
         .kind = MIX_START,
         .own = {.group = (int64_t)group, .generation = incarnation, .version = version},
@@ -157,7 +158,7 @@ static void begin_incarnation(struct core *core, struct parent_slot *parent, siz
 
 /* ---- who runs ---- */
 
-/* Of the plan of its job, or NULL. */
+/* The device of the group's plan, or NULL. */
 static struct device_slot *device_of(const struct core *core, const struct parent_slot *parent,
                                      size_t group)
 {
@@ -185,7 +186,7 @@ static bool differs(double value, double known)
     return fabs(value - known) > CHANGE * known;
 }
 
-/* To every other group that runs. Return whether one has changed. */
+/* Take the links to all other running groups. Return whether one has changed. */
 static bool measure_links(const struct core *core, struct parent_slot *parent, size_t group)
 {
     struct gossip *gossip = &parent->mixes.gossip;
@@ -241,7 +242,7 @@ static void leave(struct core *core, struct parent_slot *parent, size_t group)
 {
     struct gossip_group_work *work = &parent->mixes.group[group];
     work->incarnation = 0;
-    work->passed = 0; /* the steps of the next incarnation are other ones */
+    work->passed = 0; /* the next incarnation counts other steps */
     gossip_leave(&parent->mixes.gossip, group);
     touch_all(core, parent);
     const struct job_slot *job = groups_job(core, &parent->parent.part[group]);
@@ -251,8 +252,8 @@ static void leave(struct core *core, struct parent_slot *parent, size_t group)
     }
 }
 
-/* A copy that does not come in time shows how slow its link is: the next match has the time for
- * one. */
+/* A copy that arrives late is a measurement of its slow link: the timeout of the next match then
+ * suffices. */
 static void follow_measurements(const struct core *core, struct parent_slot *parent, size_t group,
                                 const struct job_slot *job)
 {
@@ -272,8 +273,9 @@ static void follow_measurements(const struct core *core, struct parent_slot *par
 
 /* ---- appended data ---- */
 
-/* The group was in the next average, and has no part in a match now. The other side of its last
- * pair may still fetch its copy: for that side the match then ends as if the group were lost. */
+/* The group has taken part in an average since its data grew, and has no match now. The other side
+ * of its last pair may still fetch its copy: for that side the match then ends as if the group were
+ * lost. */
 static bool may_take_data(const struct parent_slot *parent, size_t group)
 {
     const struct gossip *gossip = &parent->mixes.gossip;
@@ -282,8 +284,8 @@ static bool may_take_data(const struct parent_slot *parent, size_t group)
            !gossip_is_averaging(gossip, group) && !gossip_is_testing(gossip, group);
 }
 
-/* A generation that trains has the data that it began with: the next one takes what was appended
- * (local_data_take), and has all of the state. */
+/* A generation trains on the data with which it began. The next generation takes the appended
+ * samples (local_data_take) and the whole state. */
 static void follow_data(struct core *core, struct parent_slot *parent, size_t group,
                         struct job_slot *job)
 {
@@ -294,7 +296,7 @@ static void follow_data(struct core *core, struct parent_slot *parent, size_t gr
     }
     const struct gossip *gossip = &parent->mixes.gossip;
     const bool averages = gossip->phase != GOSSIP_MIXES && gossip->group[group].asked;
-    const bool alone = gossip_present(gossip) < 2; /* no average comes */
+    const bool alone = gossip_present(gossip) < 2; /* no average will come */
     work->averages = work->averages || averages || alone;
     if (job->job.state == JOB_RUNNING && may_take_data(parent, group) && act_room(core)) {
         work->averages = false;

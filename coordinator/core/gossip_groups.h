@@ -1,5 +1,5 @@
-/* gossip_groups.h: the groups of a job as their jobs go on: when one begins again, when it takes
- * part in mixes, how fast it is. */
+/* gossip_groups.h: follows the jobs of the groups: when a group begins again, when it takes part in
+ * mixes, how fast it is. */
 #ifndef COORDINATOR_CORE_GOSSIP_GROUPS_H
 #define COORDINATOR_CORE_GOSSIP_GROUPS_H
 
@@ -14,14 +14,14 @@ int64_t gossip_steps_done(const struct parent_slot *parent);
 int64_t gossip_steps_all(const struct parent_slot *parent);
 /* Return the measured samples per second of a group; 0: not measured. */
 double gossip_measured_speed(const struct parent_slot *parent, const struct job_slot *job);
-/* Count the steps that the group claims, as far as they are possible. Return whether all are. */
+/* Count the claimed steps of the group, as far as they are possible. Return whether all are. */
 bool gossip_take_steps(const struct core *core, struct parent_slot *parent, size_t group,
                        const struct job_slot *job);
-/* Let the group take part or not, as its job goes. */
+/* Let the group take part in mixes, or not, according to the state of its job. */
 void gossip_look_at(struct core *core, struct parent_slot *parent, size_t group);
-/* The job of a group has ended: its steps count, though its state is lost. */
+/* Note that the job of a group has ended: its steps count, although its state is lost. */
 void gossip_leave_job(struct parent_slot *parent, size_t group);
-/* The assignment of the group's device has changed. */
+/* Note that the assignment of the group's device has changed. */
 void gossip_touch(struct core *core, const struct parent_slot *parent, size_t group);
 
 #endif

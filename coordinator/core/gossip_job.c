@@ -19,12 +19,12 @@
 #include "coordinator/core/text.h"
 #include "schema/job_check.h"
 
-#define FAILURES_MAX 3 /* of a group, by itself */
+#define FAILURES_MAX 3 /* failures of a group by itself */
 
 /* ---- matches ---- */
 
-/* A restored backup has the life of an earlier time. The time of day names none again, and is later
- * than those that devices know, unless the clock was set back (docs/adr/0153). */
+/* A restored backup has an earlier life. The time of day never repeats a life, and it is later than
+ * the lives that devices know, unless the clock was set back (docs/adr/0153). */
 static int64_t next_life(const struct core *core, int64_t last)
 {
     return core->wall_ms > last ? core->wall_ms : gossip_life_after(core->seed, last);
@@ -55,14 +55,14 @@ static void begin_work(const struct core *core, struct parent_slot *parent)
     groups_changed(parent);
 }
 
-/* Steps until the next mix within a quarter of those that a group was told: its next order brings
- * them. */
+/* If the steps until the next mix changed by a quarter or less, the group gets them with its next
+ * order. */
 static bool is_far(int64_t every, int64_t told)
 {
     return 4 * llabs(every - told) > told;
 }
 
-/* Groups whose steps until the next mix have changed much are told. */
+/* Wake the groups whose steps until the next mix have changed much. */
 static void assign_steps(struct core *core, struct parent_slot *parent)
 {
     for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
@@ -83,7 +83,7 @@ static void assign_steps(struct core *core, struct parent_slot *parent)
     }
 }
 
-/* A match of a pair has an order for each side: that of the first counts. */
+/* A pair match has an order for each side. Only the order of the first side is counted. */
 static void count_order(struct core *core, const struct gossip_order *order)
 {
     const struct mix_match *match = &order->match;
@@ -92,8 +92,8 @@ static void count_order(struct core *core, const struct gossip_order *order)
     }
 }
 
-/* Copies were given for an average that nobody computes any more. While a group has such an order
- * it mixes with nobody, as the average is to be adopted. */
+/* Withdraw the orders of an average that no group computes any more. A group with such an order
+ * expects to adopt the average, and mixes with no other group. */
 static void take_back_orders(struct core *core, struct parent_slot *parent)
 {
     const bool over = parent->mixes.gossip.phase == GOSSIP_MIXES;
@@ -107,7 +107,7 @@ static void take_back_orders(struct core *core, struct parent_slot *parent)
     }
 }
 
-/* While the disk is full, no record could be stored: no match is made. */
+/* While the disk is nearly full, make no matches: their records could not be stored. */
 static void match(struct core *core, struct parent_slot *parent)
 {
     struct gossip *gossip = &parent->mixes.gossip;
@@ -168,7 +168,7 @@ static void show_progress(struct core *core, struct parent_slot *parent)
         speed +=
             job && parent->mixes.group[g].incarnation > 0 ? gossip_measured_speed(parent, job) : 0;
     }
-    /* It comes with every other change of the row, and now and then by itself. */
+    /* Progress goes with every other change of the row, and at times by itself. */
     if (done > progress->step && (late || parent->work.job_changed)) {
         progress->step = done;
         parent->work.job_changed = true;
@@ -232,13 +232,13 @@ static void go_on(struct core *core, struct parent_slot *parent)
     }
 }
 
-/* What devices offer changes without a part that does; and if all groups were replaced in this
- * step, none is left whose reports would let the next ones begin. */
+/* The offers of devices change without any change of a part. And if all groups were replaced in
+ * this step, no reports come that would let the next ones begin. */
 static int64_t next_tick_ms(const struct core *core, const struct parent_slot *parent)
 {
     const int64_t beat_ms = core->now_ms + core->config.heartbeat_ms;
     if (core->disk_nearly_full) {
-        return beat_ms; /* what is due waits until there is room */
+        return beat_ms; /* due matches wait until the disk has room */
     }
     const int64_t due_ms = gossip_due_ms(&parent->mixes.gossip);
     const bool waits = groups_count(&parent->parent, PART_WAITING) > 0;
@@ -266,7 +266,7 @@ static void run(struct core *core, struct parent_slot *parent)
     if (!parent->parent.paused) {
         gossip_judge(core, parent);
     } else if (gossip_has_result(parent)) {
-        gossip_repeat_last(&parent->mixes.gossip); /* what it was judged by is gone */
+        gossip_repeat_last(&parent->mixes.gossip); /* the groups that evaluated it have stopped */
     }
     if (parent->work.ended) {
         return;
@@ -338,7 +338,8 @@ struct job_slot *gossip_job_of(const struct core *core, const struct heartbeat *
     return job && device->job == job && job->job.part == JOB_GROUP ? job : NULL;
 }
 
-/* It gives a copy as soon as it is between two steps: it is in one, or hangs. */
+/* A group gives a copy as soon as it is between two steps. A group that owes one is within a step,
+ * or hangs. */
 static bool owes_copy(const struct mix_status *status)
 {
     return mix_is_open(status->state) && !status->copied;
@@ -351,8 +352,9 @@ static bool waits_for_others(const struct mix_report *report)
     return waits && !owes_copy(&report->pair) && !owes_copy(&report->average);
 }
 
-/* Before its records are judged. In its first report a group knows no match of this life: it is
- * matched after that. Later ones, and those of another incarnation, are not trusted with a life. */
+/* Called before the records of the report are checked. A group is matched only after its first
+ * report, so the first report cannot name a match of this life. Later reports, and those of another
+ * incarnation, are not trusted to name a life. */
 static void learn_life(const struct core *core, struct parent_slot *parent, size_t group,
                        const struct mix_report *report)
 {
@@ -398,7 +400,7 @@ void gossip_job_hear(struct core *core, struct job_slot *job, const struct heart
     struct gossip *gossip = &parent->mixes.gossip;
     if (holds || gossip_is_testing(gossip, index) ||
         gossip_is_evaluating(gossip, index, core->now_ms)) {
-        stall_watch(core, job); /* it makes no step, and shall not */
+        stall_watch(core, job); /* the group makes no steps now, and need not */
     }
     const struct gossip_report heard = report_of(gossip, report, heartbeat->step);
     gossip_note_tests(parent, index, report);

@@ -1,6 +1,6 @@
-/* gossip_job.h: jobs of strategy gossip: which groups train, when one is replaced, when the job
- * ends. Who mixes with whom decides gossip.c; here its reports come in and its matches go out.
- * docs/jobs.md, "Gossip". */
+/* gossip_job.h: jobs of strategy gossip: which groups train, when a group is replaced, when the job
+ * ends. gossip.c decides who mixes with whom; this module passes reports to it and sends its
+ * matches. docs/jobs.md, "Gossip". */
 #ifndef COORDINATOR_CORE_GOSSIP_JOB_H
 #define COORDINATOR_CORE_GOSSIP_JOB_H
 
@@ -14,12 +14,12 @@
 struct device_slot;
 struct job_slot;
 
-/* What such a parent has in memory beside its rows. Zero: nothing runs. */
+/* State of such a parent that is not in its rows. Zero: nothing runs. */
 struct gossip_work {
     bool begun;
     struct gossip gossip;
     struct gossip_group_work {
-        int64_t incarnation;         /* that gossip knows; 0: the group does not train */
+        int64_t incarnation;         /* known to gossip.c; 0: the group does not train */
         struct gossip_claims claims; /* steps of its job */
         int64_t every, passed;       /* as in struct mix_duty, as assigned */
         bool slows;                  /* as in struct mix_duty */
@@ -29,7 +29,7 @@ struct gossip_work {
         double distance;
         bool has_distance;
         bool averages; /* an average is under way since its device appended to its data */
-        bool measured; /* its device has reported transfers that were not looked at */
+        bool measured; /* its device has reported transfers that were not taken yet */
         struct incidents incidents; /* of its last job, until the next one begins */
         struct gossip_watch watch;
     } group[GROUPS_MAX];
@@ -41,9 +41,9 @@ extern const struct parent_row gossip_row;
 struct job_slot *gossip_job_of(const struct core *core, const struct heartbeat *heartbeat);
 /* Take the report of a group. */
 void gossip_job_hear(struct core *core, struct job_slot *job, const struct heartbeat *heartbeat);
-/* An average is in the blob store. */
+/* Take an average that is in the blob store, or was rejected (EVENT_AVERAGE_STORED). */
 void gossip_on_average(struct core *core, const struct event *event);
-/* Fill the part of the device's group into its assignment, if it has one, and its callers. */
+/* If the device trains a group, write the group's part of its assignment, and its callers. */
 void gossip_fill_assignment(const struct core *core, const struct device_slot *device,
                             struct assignment *out);
 

@@ -1,5 +1,5 @@
-/* gossip_life.h: names of the coordinator's lives where the time of day is none (docs/adr/0153).
- * Pure. */
+/* gossip_life.h: numbers of the coordinator's lives when the time of day cannot serve as one
+ * (docs/adr/0153). Pure. */
 #ifndef COORDINATOR_CORE_GOSSIP_LIFE_H
 #define COORDINATOR_CORE_GOSSIP_LIFE_H
 
@@ -7,8 +7,8 @@
 
 #define LIVES_SKIPPED_MAX (1 << 20) /* milliseconds: 17 minutes of the time of day */
 
-/* Return a life after the last one that is known. A restored backup may have lost later ones, and
- * nobody need know them: each core draws its own, by the seed of its start. */
+/* Return a life after the last known one. A restored backup may have lost later lives. They need
+ * not be known, because each core draws its own life from the seed of its start. */
 int64_t gossip_life_after(uint64_t core_seed, int64_t last);
 
 #endif

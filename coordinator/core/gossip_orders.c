@@ -4,9 +4,10 @@
 #include "base/assert.h"
 #include "coordinator/core/gossip_inside.h"
 
-#define PATIENCE_MS 2000 /* of a match, at least */
+#define PATIENCE_MS 2000 /* shortest timeout of a match */
 #define PATIENCE_TIMES 3
-/* A group that was frozen, or waited, looks slow: its next waits would be longer still. */
+/* A group that was frozen or waited looks slow. Without a bound, the timeouts for it would rise
+ * further. */
 #define STEP_SECONDS_MAX 5
 
 struct mix_match *gossip_add(struct gossip *gossip, size_t group, struct mix_xid xid, int kind,

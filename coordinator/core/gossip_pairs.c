@@ -1,5 +1,5 @@
-/* Who mixes with whom. async: a group that wants a match gets one of the free groups at once.
- * rounds: all groups wait for each other, and then all are paired. */
+/* Pairs of groups. async: a group that wants a match is paired with a free group at once. rounds:
+ * all groups wait for each other, and then all are paired. */
 #include <math.h>
 
 #include "base/rng.h"
@@ -44,7 +44,7 @@ static void match_pair(struct gossip *gossip, size_t a, size_t b, int64_t now_ms
     }
 }
 
-/* Draw a partner among those that are free; count: there is none. */
+/* Draw a partner among the free groups; count: no group is free. */
 static size_t draw_partner(const struct gossip *gossip, size_t group, const bool *free)
 {
     const struct rng_stream stream =
@@ -80,7 +80,7 @@ static bool waits(const struct gossip_group *group)
     return gossip_is_free(group) && group->wants;
 }
 
-/* Return how many groups wait; *late: how many others there are. */
+/* Return the number of groups that wait; *late: the number of other present groups. */
 static size_t count_waiting(const struct gossip *gossip, size_t *late)
 {
     size_t waiting = 0, present = 0;
@@ -122,14 +122,14 @@ int64_t gossip_late_ms(const struct gossip *gossip)
                : INT64_MAX;
 }
 
-/* The one without a partner makes its next steps. */
+/* A group without a partner makes its next steps. */
 static void pass(struct gossip_group *group)
 {
     group->passed = group->step;
     group->wants = false;
 }
 
-/* In an order of its own, so that no group is the last one each time. */
+/* Each round has its own order, so that it is not always the same group that comes last. */
 static void match_round(struct gossip *gossip, int64_t now_ms)
 {
     const struct rng_stream stream = rng_stream(

@@ -37,7 +37,7 @@ int gossip_divide(const struct job_spec *spec, const int64_t *samples, size_t cl
     return shards_divide(&problem, out, err);
 }
 
-/* The row holds what a division had that succeeded. */
+/* Cannot fail: the row holds the inputs of a division that succeeded. */
 void gossip_divide_parent(struct core *core, const struct parent_slot *parent)
 {
     const struct parent *row = &parent->parent;
@@ -51,7 +51,7 @@ void gossip_divide_parent(struct core *core, const struct parent_slot *parent)
     ASSERT(rc == 0);
 }
 
-/* Averages take the place of copies, and are evaluated instead of the groups. */
+/* Averages replace the copies of groups, and the evaluations are those of averages. */
 void gossip_any_job(const struct job_spec *parent, struct job_spec *spec)
 {
     *spec = *parent;
@@ -84,8 +84,8 @@ static void fill_view(const struct core *core, const struct parent_slot *parent,
     spec->has_view = true;
 }
 
-/* A group never ends by itself: it may make all steps of the parent, if the others are lost, and
- * trains on until the last average has arrived. It begins with the newest average. */
+/* A group never ends by itself. If the others are lost, it may make all steps of the parent, and it
+ * trains until the last average has arrived. It begins with the newest average. */
 bool gossip_group_job(const struct core *core, const struct parent_slot *parent, size_t group,
                       struct job_spec *spec, struct job_data *data)
 {

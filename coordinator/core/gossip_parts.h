@@ -1,5 +1,5 @@
-/* gossip_parts.h: how the data of a job of groups that train apart are divided, and what each group
- * trains, as an ordinary job with the fields of its parent. */
+/* gossip_parts.h: divides the data of a job of groups that train apart, and writes the job of each
+ * group: an ordinary job with the fields of its parent. */
 #ifndef COORDINATOR_CORE_GOSSIP_PARTS_H
 #define COORDINATOR_CORE_GOSSIP_PARTS_H
 
@@ -17,10 +17,11 @@ struct parent_slot;
  * ERR_INVALID: the data do not suffice for so many groups. */
 NODISCARD int gossip_divide(const struct job_spec *spec, const int64_t *samples, size_t class_count,
                             const double *speed, size_t groups, int64_t *out, struct err *err);
-/* Divide those of a parent by the speeds in its row, into core->shard. */
+/* Divide the training data of a parent by the speeds in its row, into core->shard. */
 void gossip_divide_parent(struct core *core, const struct parent_slot *parent);
-/* Write the job of a group, of core->shard or on what its device offers. *data: that of the parent,
- * in; what differs, out. false: its device does not offer data for it. */
+/* Write the job of a group, on its shard in core->shard or on the offer of its device. *data: in,
+ * the data of the parent; out, with the changes for the group. false: the device of the group does
+ * not offer data for it. */
 bool gossip_group_job(const struct core *core, const struct parent_slot *parent, size_t group,
                       struct job_spec *spec, struct job_data *data);
 /* Return the seconds of a copy of a group's state from one device to another; above 0. */

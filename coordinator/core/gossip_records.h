@@ -1,5 +1,5 @@
-/* gossip_records.h: the log of a job of groups that train apart: rows that with the job determine
- * every bit of its averages (docs/adr/0144). */
+/* gossip_records.h: the log of a job of groups that train apart. Its rows and the job determine
+ * every bit of the averages (docs/adr/0144). */
 #ifndef COORDINATOR_CORE_GOSSIP_RECORDS_H
 #define COORDINATOR_CORE_GOSSIP_RECORDS_H
 
@@ -8,7 +8,7 @@
 
 struct parent_slot;
 
-/* Of a step: the start of every group, and the records of a heartbeat. */
+/* Rows of one step at most: the start of every group, and the records of a heartbeat. */
 #define GOSSIP_ROWS_MAX (PARENTS_MAX * GROUPS_MAX + MIX_REPORTED_MAX)
 
 /* Rows of the present step. */
@@ -17,9 +17,9 @@ struct gossip_rows {
     size_t count;
 };
 
-/* Return whether a reported record can be of the parent. */
+/* Return whether a reported record can belong to the parent. */
 bool gossip_record_fits(const struct parent_slot *parent, const struct mix_record *record);
-/* Write its row, once more if it is there. */
+/* Write the row of the record, even if the row exists. */
 void gossip_record(struct core *core, const struct parent_slot *parent,
                    const struct mix_record *record);
 

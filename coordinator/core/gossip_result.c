@@ -15,14 +15,14 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
 
-#define GOOD_AVERAGES 3 /* that end a job with target_accuracy */
-/* An accuracy times the labels is this close to the number of correct ones: rounding errors of
- * doubles stay below it up to some 10^12 labels. */
+#define GOOD_AVERAGES 3 /* averages in a row that end a job with target_accuracy */
+/* The product of accuracy and labels may differ by this much from the number of correct labels.
+ * Rounding errors of doubles stay below it up to some 10^12 labels. */
 #define LABEL_ERROR 0.001
 
 /* ---- the end ---- */
 
-/* Append the groups that are not in the result, by number. false: all are. */
+/* Append the numbers of the groups that are not in the result. false: all groups are in it. */
 static bool name_left_out(const struct parent *row, const bool without[GROUPS_MAX],
                           char message[MESSAGE_SIZE])
 {
@@ -69,7 +69,7 @@ void gossip_succeed(struct core *core, struct parent_slot *parent,
 
 /* ---- averages ---- */
 
-/* The job of the group that is to send the average, or NULL. */
+/* The job of the group that is expected to send the average, or NULL. */
 static const struct job_slot *author_of(const struct core *core, const char *device_id,
                                         const struct stored_average *average,
                                         struct parent_slot **parent)
@@ -98,7 +98,7 @@ const struct job_spec *core_average_job(const struct core *core, const char *dev
     return job ? &parent->job.spec : NULL;
 }
 
-/* The figures of one test set: so many of its labels are correct. */
+/* The accuracy comes from one test set: it must be a whole number of its labels. */
 bool core_average_possible(const struct core *core, const char *device_id,
                            const struct stored_average *average)
 {
@@ -114,7 +114,7 @@ bool core_average_possible(const struct core *core, const char *device_id,
     return labels > 0 && fabs(correct - round(correct)) <= LABEL_ERROR;
 }
 
-/* The newest ones stay. */
+/* Keep only the newest averages. */
 static void keep_average(struct core *core, struct parent_slot *parent,
                          const struct gossip_average *average)
 {
@@ -182,7 +182,8 @@ void gossip_vary_author(struct parent_slot *parent)
                                 : LEVELS_GROUPS_MAX);
 }
 
-/* No group's word counts twice in a row, unless the average is of its copy alone. */
+/* Two consecutive accuracies from the same author count once, unless the average has only the copy
+ * of this author. */
 static bool is_heard_again(const struct parent_slot *parent)
 {
     const struct gossip_state *state = &parent->parent.gossip;
@@ -203,7 +204,7 @@ static int64_t count_good(const struct parent_slot *parent)
     return is_heard_again(parent) ? state->good : state->good + 1;
 }
 
-/* The average that was stored last is judged, or cannot be: the job may end with it. */
+/* The average that was stored last was judged, or cannot be judged. The job may end with it. */
 static void take_judged(struct core *core, struct parent_slot *parent, double loss)
 {
     bool without[GROUPS_MAX] = {false};
@@ -270,7 +271,7 @@ void gossip_on_average(struct core *core, const struct event *event)
     }
 }
 
-/* ---- averages on what devices hold out ---- */
+/* ---- averages on held-out samples ---- */
 
 void gossip_note_tests(struct parent_slot *parent, size_t group, const struct mix_report *report)
 {

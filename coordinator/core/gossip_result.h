@@ -8,20 +8,20 @@
 
 struct parent_slot;
 
-/* Take what a group says of the present average on the samples that its device holds out: sums that
- * can be true. Before gossip_hear. */
+/* Take the evaluation by a group of the present average on the samples that its device holds out.
+ * Ignore impossible sums. To be called before gossip_hear. */
 void gossip_note_tests(struct parent_slot *parent, size_t group, const struct mix_report *report);
-/* Judge the present average by what its groups have said of it, as soon as it is known. The job may
- * end. A device that is lost before it has said so is not in the mean. */
+/* Judge the present average by the evaluations of its groups, as soon as these are complete. The
+ * job may end. The mean lacks devices that were lost before they reported. */
 void gossip_judge(struct core *core, struct parent_slot *parent);
-/* A job may end by the accuracy of its averages, as their authors claim it: while the newest ones
- * are good, the author of the last one does not compute the next. */
+/* Let another group than the author of the last average compute the next one while the newest
+ * averages are good: the job may end by their accuracy, which only their authors state. */
 void gossip_vary_author(struct parent_slot *parent);
 /* Return whether the last average is stored. */
 bool gossip_has_result(const struct parent_slot *parent);
-/* The job ends with it, as no group is left: at once, or as gossip_judge says. */
+/* End the job with the last average, as no group is left: at once, or when gossip_judge decides. */
 void gossip_end_without_groups(struct core *core, struct parent_slot *parent);
-/* The job ends with that checkpoint, which is an average without some groups. */
+/* End the job with the checkpoint, which is an average. without: the groups that it lacks. */
 void gossip_succeed(struct core *core, struct parent_slot *parent,
                     const struct checkpoint_id *checkpoint, const char *reason,
                     const bool without[GROUPS_MAX]);

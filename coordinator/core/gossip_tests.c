@@ -3,8 +3,8 @@
 
 #include "coordinator/core/gossip_inside.h"
 
-/* Until the present step of a group is over, and all samples are evaluated at the speed of
- * training, which is slower. */
+/* The rest of the group's present step, and the evaluation of all samples at the speed of training:
+ * an upper bound, as training is slower. */
 static double test_seconds(const struct gossip *gossip, size_t group)
 {
     const struct gossip_group *of = &gossip->group[group];
@@ -47,10 +47,10 @@ void gossip_hear_tests(struct gossip *gossip, size_t index, const struct gossip_
 {
     struct gossip_group *group = &gossip->group[index];
     if (mix_xid_is(report->average.xid, gossip->average)) {
-        group->tests = group->tests || gossip->tests_until_ms > 0; /* it has come after all */
+        group->tests = group->tests || gossip->tests_until_ms > 0; /* the order arrived after all */
         group->tested = group->tested || report->average.tested;
     } else if (now_ms >= gossip->offered_until_ms) {
-        group->tests = false; /* its order, which is over, has not reached it */
+        group->tests = false; /* the order expired before it reached the group */
     }
 }
 

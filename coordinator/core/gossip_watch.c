@@ -15,7 +15,8 @@ static void measure(struct core *core, const struct job *job, int64_t step, int 
 
 /* ---- matches that end ---- */
 
-/* A status is repeated until the next match of its kind. */
+/* Whether the match has ended and was not counted yet: a group repeats a status until the next
+ * match of its kind. */
 static bool has_ended(const struct mix_status *status, struct mix_xid *counted)
 {
     const bool over = status->xid.counter > 0 && status->state != MIX_NONE &&
@@ -40,7 +41,7 @@ static void count_end(struct core *core, struct gossip_watch *watch, const struc
 
 /* ---- distances ---- */
 
-/* The greatest of those from the same average that are known. */
+/* The greatest known distance of a group from this average. */
 static double greatest(const struct parent_slot *parent, struct mix_xid average)
 {
     double distance = 0;
@@ -83,7 +84,7 @@ void gossip_watch_report(struct core *core, struct parent_slot *parent, size_t g
     if (report->gap_seconds > watch->gap_seconds) {
         measure(core, &job->job, job->job.progress.step, METRIC_GAP_SECONDS, report->gap_seconds);
     }
-    watch->gap_seconds = report->gap_seconds; /* less: another generation has begun */
+    watch->gap_seconds = report->gap_seconds; /* it is smaller after a new generation began */
 }
 
 /* ---- matches and averages ---- */
@@ -106,8 +107,8 @@ double gossip_variation(const double *value, size_t count)
     return count > 1 && mean > 0 ? sqrt(squares / (double)count) / mean : 0;
 }
 
-/* Of the seconds that groups take for their steps between two mixes, and of their newest mix. Those
- * that slow down before their mixes have no such period. */
+/* The metrics are about the seconds that groups take for their steps between two mixes, and about
+ * their newest mix. Groups that slow down before their mixes have no such seconds. */
 void gossip_watch_average(struct core *core, const struct parent_slot *parent, int64_t step)
 {
     double period[GROUPS_MAX], mix_seconds = 0;

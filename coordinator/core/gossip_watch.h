@@ -1,4 +1,4 @@
-/* gossip_watch.h: what reports of groups add to the metrics of their jobs and to the counts of the
+/* gossip_watch.h: adds reports of groups to the metrics of their jobs and to the counts of the
  * coordinator. It decides nothing. */
 #ifndef COORDINATOR_CORE_GOSSIP_WATCH_H
 #define COORDINATOR_CORE_GOSSIP_WATCH_H
@@ -9,7 +9,7 @@
 struct job_slot;
 struct parent_slot;
 
-/* What of a group's reports was counted. Zero: nothing. */
+/* The part of a group's reports that was counted. Zero: nothing. */
 struct gossip_watch {
     struct mix_xid pair, average; /* the newest matches that have ended; counter 0: none */
     struct mix_xid distance_of;   /* the average that `distance` is from; counter 0: none */
@@ -21,7 +21,7 @@ struct gossip_watch {
 /* Take the report of a group that trains. */
 void gossip_watch_report(struct core *core, struct parent_slot *parent, size_t group,
                          const struct job_slot *job, const struct mix_report *report);
-/* A match of two groups was ordered; an average is stored: its metrics are those of `step`. */
+/* Count a match of two groups. Count a stored average, and write its metrics for `step`. */
 void gossip_watch_match(struct core *core);
 void gossip_watch_average(struct core *core, const struct parent_slot *parent, int64_t step);
 
