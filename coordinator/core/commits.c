@@ -15,7 +15,7 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
 
-/* Two devices hold every unit with one hash, the stage's own among them. */
+/* Whether two devices hold every unit with one hash: the device of its stage and another one. */
 static bool neighbor_complete(const struct core *core, const struct job_slot *job, int64_t version)
 {
     const struct plan *plan = &job->plan;

@@ -1,6 +1,6 @@
 /* The one place that reacts to a failed generation. It charges the failure to devices or to the job
  * and opens the incident. Then it begins the next generation, delays it, or ends the job. A job
- * ends only if it never completed a step: later its versions are worth waiting for. */
+ * ends only if it never completed a step; after that, its versions are worth waiting for. */
 #include "coordinator/core/failures.h"
 
 #include <inttypes.h>
@@ -28,7 +28,7 @@
 #include "coordinator/core/text.h"
 #include "coordinator/core/waiting.h"
 
-/* ---- noting it ---- */
+/* ---- noting a failure ---- */
 
 /* Whether the phase waits for the stage's device. */
 static bool is_late(const struct job_slot *job, size_t stage)
@@ -45,7 +45,7 @@ static bool is_late(const struct job_slot *job, size_t stage)
     return false;
 }
 
-/* If all are late, the delay is no evidence against any of them. */
+/* Blame the late devices. If all are late, the delay is no evidence against any of them. */
 static void fail_late(struct core *core, struct job_slot *job)
 {
     const struct blame blame = {.cause = FAILURE_DEADLINE, .since_ms = core->now_ms};
@@ -56,7 +56,7 @@ static void fail_late(struct core *core, struct job_slot *job)
     const size_t waited = prepares ? job->plan.stage_count : keepers_count(&job->plan);
     size_t count = 0;
     if (job->failure.cause != FAILURE_NONE) {
-        return; /* another failure was noted in this turn: it is not theirs */
+        return; /* another failure was noted in this step and explains the delay */
     }
     for (size_t s = 0; s < job->plan.stage_count; s++) {
         const struct device_slot *device =
@@ -83,7 +83,7 @@ static void fail_late(struct core *core, struct job_slot *job)
     }
 }
 
-/* ---- whom it is charged to ---- */
+/* ---- the cause ---- */
 
 static int failure_reason(const struct job_slot *job, enum failure_cause cause)
 {
@@ -102,7 +102,8 @@ static int failure_reason(const struct job_slot *job, enum failure_cause cause)
 
 /* ---- after the failure ---- */
 
-/* The end of a job that never completed a step loses nothing, and its user waits for the answer. */
+/* Whether the job can end: it never completed a step, so that nothing is lost, and its user waits
+ * for the answer. */
 static bool is_hopeless(const struct job_slot *job, const struct failure *failure)
 {
     return failure->cause == FAILURE_ERROR && failure->device_count > 0 &&
@@ -117,7 +118,7 @@ static bool survives(const struct job_slot *job, const struct failure *failure)
     return !failure->nobody && recovery_survives(job, &absent);
 }
 
-/* A new process of a device has nothing of this generation. */
+/* A restarted agent has no state of this generation. */
 static void leave(const struct core *core, struct job_slot *job, const struct failure *failure)
 {
     for (size_t s = 0; s < job->plan.stage_count && failure->cause == FAILURE_RESTARTED; s++) {
@@ -149,7 +150,7 @@ void failures_settle(struct core *core, struct job_slot *job)
     const bool survived = survives(job, &failure);
     if (survived && states_phase(job) == PHASE_STOPPING) {
         leave(core, job, &failure);
-        return; /* what the plan still has to do needs none of them */
+        return; /* the stop of the plan needs none of the failed devices */
     }
     int reason = failure_reason(job, failure.cause);
     bool guilty = charges_count(core, job, &failure);

@@ -34,7 +34,7 @@ void holdings_clear(struct core *core, struct device_slot *device)
     device->holdings.count = 0;
 }
 
-/* The device keeps the first `count` of its list: the oldest versions go. */
+/* Keep the first `count` entries of the device's list, and remove the oldest versions. */
 static void trim(struct core *core, struct device_slot *device, uint32_t count)
 {
     uint32_t *link = &device->holdings.first;
@@ -47,11 +47,11 @@ static void trim(struct core *core, struct device_slot *device, uint32_t count)
         put_item(core, index);
     }
     device->holdings.count = count;
-    mark_device_touched(core, device); /* its drops follow from the list */
+    mark_device_touched(core, device); /* the drops of its assignment follow from the list */
 }
 
-/* When the pool is full, the device with the longest list loses its oldest entries: a device with
- * too many takes no room from the others. */
+/* When the pool is full, the device with the longest list loses its oldest entries, so that a
+ * device with too many entries takes no room from the others. */
 static bool make_room(struct core *core, const struct device_slot *device)
 {
     struct device_slot *longest = NULL;
@@ -108,9 +108,9 @@ bool holdings_has_member(const struct core *core, const struct job_slot *job,
     return !job->members.known || (job->members.bits[slot / 64] >> slot % 64 & 1) != 0;
 }
 
-/* A holding is of use only with a version, unit and size that its job can have, and from a device
- * that a plan of the job had. Of a job that has ended one holding is enough: the device drops
- * all of them. */
+/* A holding is valid only if its job can have this version, unit and size, and if a plan of the job
+ * had the device. For a job that has ended, one holding per device suffices: the device drops all
+ * of them. */
 static bool plausible(const struct core *core, const struct device_slot *device,
                       const struct holding *holding)
 {
@@ -124,7 +124,7 @@ static bool plausible(const struct core *core, const struct device_slot *device,
                : !holdings_of_job(core, device, holding->job.text);
 }
 
-/* Whether the report was written before the device saw that it should drop this. */
+/* Whether the device wrote the report before it read the assignment that allows this drop. */
 static bool still_dropped(const struct core *core, const struct device_slot *device,
                           const struct heartbeat *heartbeat, const struct holding *holding)
 {
@@ -189,7 +189,7 @@ void holdings_replace(struct core *core, struct device_slot *device,
     sort_in_place(reported, heartbeat->holding_count, sizeof(reported[0]), compare_reported);
     holdings_clear(core, device);
     core->schedule =
-        core->schedule || !device->holdings.known; /* some job may have waited for it */
+        core->schedule || !device->holdings.known; /* a job may have waited for this report */
     device->holdings.known = true;
     take_all(core, device, heartbeat, reported);
     if (holdings_drops(core, device, after) != before_count ||
@@ -239,7 +239,8 @@ void holdings_touch_job(struct core *core, struct job_slot *job)
 
 /* ---- drops ---- */
 
-/* Starts since the last commit whose versions are kept: more would fill the devices' memory. */
+/* Number of starts since the last commit for which devices keep versions: more would fill their
+ * memory. */
 #define STARTS_KEPT 3
 
 static bool replicates(const struct job_slot *job)
@@ -256,9 +257,10 @@ static size_t starts_since(const struct job *job, int64_t version)
     return count;
 }
 
-/* Versions older than the newest committed one have no use. A stop leaves one copy of each unit,
- * which a single loss may destroy. The version committed before it stays until the current
- * placement commits one. Without replication there are no commits, and the plan's start counts. */
+/* Versions older than the newest committed one have no use. A stop leaves only one copy of each
+ * unit, which a single loss may destroy. So devices keep the version committed before the stop
+ * until the new plan commits one. Without replication there are no commits, and the start of the
+ * plan counts instead. */
 static int64_t pinned_version(const struct job_slot *job)
 {
     const struct open_round *center = &job->round[ROUND_OF_CENTER];
@@ -269,11 +271,11 @@ static int64_t pinned_version(const struct job_slot *job)
     if (started && (!replicates(job) || starts_since(&job->job, pin) > STARTS_KEPT)) {
         pin = job->plan.resume_version > pin ? job->plan.resume_version : pin;
     }
-    /* The version on its way to the center is still read. */
+    /* Devices still read the version that they upload to the center. */
     return center->version > 0 && center->version < pin ? center->version : pin;
 }
 
-/* Snapshots of the job below this version are of no use on the device. */
+/* The device needs no snapshots of the job below this version. */
 static int64_t keep_from(const struct core *core, const char *job_id)
 {
     const struct job_slot *job = slots_job(core, job_id);

@@ -12,7 +12,7 @@ struct job_slot;
 struct holding_item {
     struct holding holding;
     uint32_t next; /* in the device's list or the free list; 0: end */
-    bool dropped;  /* the assignment lets the device drop it at any moment: nothing relies on it */
+    bool dropped;  /* the assignment allows the device to drop it: nothing relies on it any more */
 };
 
 /* The snapshots of one device. */
@@ -26,7 +26,7 @@ struct device_holdings {
 /* The devices of all plans of a job. */
 struct members {
     uint64_t bits[DEVICES_MAX / 64]; /* by the slot of a device */
-    bool known;                      /* this life of the coordinator made every plan of the job */
+    bool known;                      /* complete: this life of the coordinator made all its plans */
 };
 
 /* A consistent cut: a version of which the devices hold every unit. */
@@ -53,14 +53,16 @@ const struct holding *holdings_find(const struct core *core, const struct device
 bool holdings_of_job(const struct core *core, const struct device_slot *device, const char *job_id);
 /* Add the devices of the plan to the members of the job. */
 void holdings_add_members(struct core *core, struct job_slot *job);
-/* Return whether a plan of the job had the device; true if that is not known. */
+/* Return whether a plan of the job had the device; true if unknown. */
 bool holdings_has_member(const struct core *core, const struct job_slot *job,
                          const struct device_slot *device);
 /* Remove the device from all jobs: its slot will be reused. */
 void holdings_forget_member(struct core *core, const struct device_slot *device);
 /* List the versions that the device may drop in drop[DROPS_MAX]. Return the count. */
 size_t holdings_drops(const struct core *core, const struct device_slot *device, struct drop *drop);
-/* Mark the snapshots that the device's assignment now lets it drop: nothing relies on them. */
+/* Mark the snapshots that the device's assignment allows it to drop, so that nothing relies on
+ * them.
+ */
 void holdings_mark_drops(struct core *core, struct device_slot *device);
 /* Wake every device whose assignment depends on the job: its stages and all holders of its
  * snapshots. */

@@ -113,7 +113,7 @@ static struct plan_bottleneck bottleneck_of(const struct planned *planned,
     return most;
 }
 
-/* The step, if the workers shared it in proportion to their speed, without transfers. */
+/* The seconds of a step without transfers whose work is shared in proportion to speed. */
 static double fluid_seconds(const struct planned *planned, int64_t micro_batches)
 {
     double rate = 0;
@@ -147,7 +147,7 @@ static void fill_plan(struct planning *planning, struct planned *out)
                           ? fluid_seconds(out, planning->spec.micro_batches) / found->step_seconds
                           : 0;
     out->bottleneck = bottleneck_of(out, found);
-    if (!planning->at_once) { /* for forecasts, which other threads search for */
+    if (!planning->at_once) { /* only forecasts need them, and other threads search for those */
         fill_transfers(planning, &out->transfers);
     }
 }
@@ -157,7 +157,7 @@ static uint64_t state_bytes(struct planning *planning, size_t stage)
     return servers_memory_state(planning, &planning_servers(planning)->answer.plan.stage[stage]);
 }
 
-/* Whether the shares follow each other, from 0 on. */
+/* Whether the shares are contiguous and begin at 0. */
 static bool shares_fit(const struct plan *plan)
 {
     int64_t end = 0, most = 0;
@@ -216,8 +216,8 @@ static bool talk(const struct stage_list *stages, size_t a, size_t b)
     return calls(stages->stage, true, a, b) || calls(stages->stage, true, b, a);
 }
 
-/* Workers on other devices begin to pull together, and end together. A stream, which `auto` may be,
- * asks all servers at once. */
+/* Workers on other devices begin and end their pulls at the same time. With transfers `stream`,
+ * which `auto` may choose, a worker pulls from all servers at once. */
 static struct link_users link_users(const struct job_slot *job, size_t from, size_t to)
 {
     const struct plan *plan = &job->plan;
@@ -235,13 +235,13 @@ static struct link_users link_users(const struct job_slot *job, size_t from, siz
     return (struct link_users){streams ? servers : window, workers * window};
 }
 
-/* What a worker computes is discarded; the servers have all of every version. */
+/* The work of a lost worker is discarded; the servers have every unit of each version. */
 static bool survives(const struct plan *plan, size_t stage)
 {
     return !keepers_has(&plan->stage[stage]);
 }
 
-/* One worker has the whole model, and servers keep each unit beside it. */
+/* At least one worker has the whole model; in addition, the servers keep every unit. */
 static void least_memory(const struct job_slot *job, const struct memory_request *whole,
                          struct strategy_memory *out)
 {

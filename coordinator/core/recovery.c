@@ -1,6 +1,6 @@
 /* A job resumes from the newest version of which the reachable devices hold every unit with one
- * hash. Units of different versions, or with different content, must never be mixed. If there is
- * none, it resumes from the center. */
+ * hash. Units of different versions, or with different content, must never be mixed. If no such
+ * version exists, the job resumes from the center. */
 #include "coordinator/core/recovery.h"
 
 #include "coordinator/core/deadlines.h"
@@ -24,7 +24,7 @@ size_t recovery_list(const struct core *core, const struct job_slot *job,
                      const struct absent *absent)
 {
     /* After a pause, devices may drop all snapshots. A restored database may be older than the
-     * job's kernels: what devices hold was computed with those, which it does not know. */
+     * job's kernels: devices computed their snapshots with kernels that it does not know. */
     const bool none = states_waits_in_queue(job) || states_kernels_wanted(job);
     return none ? 0 : held_list(core, job, absent, -1);
 }

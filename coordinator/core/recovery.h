@@ -8,13 +8,14 @@
 struct core;
 struct job_slot;
 
-/* Return the version from which the next generation starts without the absent devices, and its
- * hashes. It is the newest version of which the reachable devices hold every unit with one hash;
- * else, and after a pause, the center's version or 0, with an empty cut. */
+/* Return the version from which the next generation starts without the absent devices, and write
+ * its hashes to `out`. It is the newest version of which the reachable devices hold every unit with
+ * one hash. If there is none, and after a pause, it is the center's version or 0, with an empty
+ * cut. */
 int64_t recovery_start(const struct core *core, const struct job_slot *job,
                        const struct absent *absent, struct cut *out);
-/* Return whether the plan that runs or stops can stop without these devices, some of which work for
- * it: no step is lost. */
+/* Return whether the plan runs or stops and can stop without the absent devices and without losing
+ * a step. false if none of them works for the plan. */
 bool recovery_survives(const struct job_slot *job, const struct absent *absent);
 /* Return whether a device that has not reported its snapshots may hold a newer version. */
 bool recovery_must_gather(struct core *core, const struct job_slot *job);

@@ -54,7 +54,7 @@ void rounds_begin(struct core *core, struct job_slot *job, enum round_kind kind,
 {
     struct open_round *round = &job->round[kind];
     if (round->version > 0) {
-        abandon(core, job, kind); /* the lead would not begin another one otherwise */
+        abandon(core, job, kind); /* a new request of the lead means that it gave this one up */
     }
     *round = (struct open_round){.version = version, .last = version};
     job->timer_ms[TIMER_ROUND + kind] = core->now_ms + job->job.deadlines.round_ms;

@@ -1,5 +1,5 @@
-/* Which waiting job starts: by priority, then age. A job that waits for devices that exist but are
- * busy keeps those that are free: younger jobs do not starve it. */
+/* Waiting jobs start by priority, then age. A job that waits for busy devices reserves the free
+ * ones, so that younger jobs do not starve it. */
 #include "coordinator/core/scheduler.h"
 
 #include <string.h>
@@ -16,8 +16,8 @@
 #include "coordinator/core/states.h"
 #include "coordinator/core/waiting.h"
 
-/* Plans begun in one step; the rest waits for the next, so that heartbeats are not kept waiting.
- * The same when the searches of the step have been as much work as one may be. */
+/* Most plans in one step. The others wait for the next step, so that heartbeats are not delayed.
+ * They also wait if the searches of the step have used up their work. */
 #define PLANS_PER_STEP 16
 
 static bool is_full(const struct core *core, size_t plans)
@@ -62,7 +62,7 @@ static size_t list_waiting(struct core *core)
     return count;
 }
 
-/* A job whose state lies on its devices waits until they have reported their holdings. */
+/* Whether the job still waits for the holdings of its devices, which have its state. */
 static bool still_gathering(const struct core *core, const struct job_slot *job)
 {
     if (job->timer_ms[TIMER_GATHER] == NEVER || core->now_ms >= job->timer_ms[TIMER_GATHER]) {
@@ -107,7 +107,7 @@ static void reserve(struct core *core, const struct job_slot *job)
     struct placement_request request = {
         .spec = &job->job.spec, .model = job->model, .job = job, .candidates = CANDIDATES_ONLINE};
     if (candidates_list(core, &request) < (size_t)job->job.spec.devices_min) {
-        return; /* it waits for devices that do not exist */
+        return; /* the job waits for devices that are not online */
     }
     request.candidates = CANDIDATES_FREE;
     (void)candidates_list(core, &request);
@@ -144,8 +144,8 @@ static size_t count_ready(const struct core *core)
     return count;
 }
 
-/* The first plan of a job, and the first after a pause, is searched for outside of the step; a
- * failure is recovered from at once. */
+/* The search for the first plan of a job, or the first after a pause, runs outside of the step.
+ * Recovery from a failure cannot wait: its search runs within the step. */
 static bool begin(struct core *core, struct job_slot *job)
 {
     int reason = reason_of(job);
@@ -153,7 +153,8 @@ static bool begin(struct core *core, struct job_slot *job)
                                                             : generations_begin(core, job, reason);
 }
 
-/* A job's plan is asked for, and the jobs after it wait for what it leaves to them. */
+/* Whether the question of a waiting job is open. The jobs after it may use only the devices that
+ * its plan leaves free, so they wait for the answer. */
 static bool waits_for_answer(const struct core *core)
 {
     return core->asking.number != 0 && core->asking.in_pass;
@@ -203,7 +204,7 @@ void scheduler_run(struct core *core)
             continue;
         }
         if (core->asking.number != 0 && (states_waits_in_queue(job) || job->asked.outside)) {
-            job->scheduled.pass = core->pass - 1; /* another question comes first */
+            job->scheduled.pass = core->pass - 1; /* another question must be answered first */
             core->pass_waits = true;
             break;
         }

@@ -8,11 +8,11 @@ struct job_slot;
 
 struct scheduled {
     uint64_t pass;   /* last pass over the job */
-    int64_t over_ms; /* the last wait (TIMER_GATHER, TIMER_RETRY) that the scheduler was told of */
-    size_t ready;    /* count of ready devices then, busy or not */
+    int64_t over_ms; /* end of the last wait (TIMER_GATHER, TIMER_RETRY) passed to the scheduler */
+    size_t ready;    /* count of ready devices, busy or not, at the last pass */
 };
 
-/* Make the plans of waiting jobs, as many as one step may. */
+/* Begin plans of waiting jobs, within the limit of one step. */
 void scheduler_run(struct core *core);
 /* Take the answer to the question of a job: generations_planned. */
 void scheduler_planned(struct core *core, struct job_slot *job, int code, const char *text);

@@ -19,11 +19,11 @@
 #include "coordinator/core/text.h"
 #include "schema/job_check.h"
 
-/* The quality gate: the mean recall is so much above chance, that of each class at least this part
- * of chance. docs/adr/0088. */
+/* The quality gate: the mean recall must exceed chance by RECALL_MARGIN. The recall of each class
+ * must be at least CLASS_RECALL_SHARE times chance. docs/adr/0088. */
 #define RECALL_MARGIN 0.1
 #define CLASS_RECALL_SHARE 0.5
-/* The pause after the first failed harvest; each is twice as long as the one before. */
+/* The pause after the first failed harvest. It doubles with each further failure. */
 #define HARVEST_RETRY_MS 10000
 #define HARVEST_SHIFT_MAX 5
 
@@ -64,7 +64,7 @@ static void enter(struct core *core, struct parent_slot *parent, int phase)
     parent->work.retry_ms = core->now_ms;
     parent->work.deadline_ms = NEVER;
     parent->parent.groups_until_ms = parent->parent.groups_left_ms = 0;
-    if (phase == PARENT_GROUPS) { /* again for groups that are repeated */
+    if (phase == PARENT_GROUPS) { /* repeated groups get the full time again */
         groups_set_deadline(core, parent, parent->job.spec.submodel.deadline_seconds * 1000);
     }
     groups_changed(parent);
@@ -81,7 +81,7 @@ static void begin_groups(struct core *core, struct parent_slot *parent)
     }
 }
 
-/* The descriptions of the parts come from the edge. */
+/* Ask the edge for the descriptions of the parts. */
 static void ask_models(struct core *core, struct parent_slot *parent)
 {
     if (!parent->work.asked && (!parent->work.full || groups_has_room(core, parent))) {
@@ -110,7 +110,7 @@ static void run_stem(struct core *core, struct parent_slot *parent)
     }
 }
 
-/* Groups on data of their devices wait for those. */
+/* Whether a waiting group may begin. Groups on data of their devices wait for these devices. */
 static bool has_ready(const struct core *core, const struct parent_slot *parent)
 {
     bool ready = false;
@@ -148,7 +148,8 @@ static void run_harvest(struct core *core, struct parent_slot *parent)
     }
 }
 
-/* Optimizers change the rows of missing classes, which are written again at the end. */
+/* In the joint phase, optimizers change the rows of missing classes. A last harvest restores these
+ * rows. */
 static void run_joint(struct core *core, struct parent_slot *parent)
 {
     int64_t missing[COUNTED_CLASSES_MAX];
@@ -162,7 +163,7 @@ static void run_joint(struct core *core, struct parent_slot *parent)
     }
 }
 
-/* Whether the classes that were trained have a batch for the joint phase. */
+/* Whether the trained classes have enough samples for a batch of the joint phase. */
 static bool joins(const struct parent_slot *parent)
 {
     struct job_spec spec;
@@ -199,8 +200,8 @@ static void take_model(struct core *core, struct parent_slot *parent, struct par
     part->bytes = core->checkpoint.bytes;
 }
 
-/* A group is trained again, the stem and the joint job decide about their parent. Devices that fail
- * change no bit: only another seed helps a group that diverges. */
+/* A failed group is retrained; a failed stem or joint job fails the parent. The retraining gives
+ * the same bits whichever devices fail, so a group that diverges needs another seed. */
 static void take_failure(struct core *core, struct parent_slot *parent, struct parent_part *part,
                          const struct job *job)
 {
@@ -215,8 +216,8 @@ static void take_failure(struct core *core, struct parent_slot *parent, struct p
     }
 }
 
-/* A group must tell its classes from the others better than by chance, on samples that it has not
- * trained on: a narrow one may collapse, as a whole or onto one of its classes. */
+/* On samples that it has not trained on, a group must recognise its classes better than by chance.
+ * A narrow group may collapse, as a whole or onto one of its classes. */
 static bool passes_gate(const struct job *job)
 {
     const struct job_progress *progress = &job->progress;
@@ -284,7 +285,7 @@ static void end_groups(struct core *core, struct parent_slot *parent)
     groups_changed(parent);
 }
 
-/* A phase that has ended leads to the next within the step. */
+/* The next phase begins in the step in which a phase ends. */
 static void go_on(struct core *core, struct parent_slot *parent)
 {
     int phase;
@@ -344,7 +345,7 @@ static bool prefers(struct parent_slot *parent, size_t group)
            parent->parent.groups.group[group].device.text[0] != '\0';
 }
 
-/* Begin a group or the joint phase. false: there is no room for it, or the parent has failed. */
+/* Begin a group or the joint phase. false: no room for its job, or the parent has failed. */
 static bool begin_part(struct core *core, struct parent_slot *parent,
                        const struct event_derived *derived, size_t index)
 {
@@ -384,7 +385,7 @@ void submodel_on_derived(struct core *core, const struct event *event)
     struct parent_slot *parent = slots_parent(core, derived->job.text);
     if (!parent || parent->parent.phase != derived->phase || !parent->work.asked ||
         groups_part_count(parent) == 0) {
-        return; /* it has ended, or gone on, meanwhile */
+        return; /* the parent has ended, or entered another phase, in the meantime */
     }
     parent->work.asked = false;
     parent->work.touched = true;
@@ -392,7 +393,7 @@ void submodel_on_derived(struct core *core, const struct event *event)
         fail(core, parent, "not_divisible", "%.200s", derived->message);
         return;
     }
-    /* Groups that a device prefers come first: their devices are still free. */
+    /* Groups with a preferred device come first, while this device is still free. */
     for (size_t pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < groups_part_count(parent) && may_begin(parent); i++) {
             const bool first = prefers(parent, i);

@@ -10,7 +10,7 @@
 /* Handlers of the answers of the edge. */
 void submodel_on_derived(struct core *core, const struct event *event);
 void submodel_on_harvested(struct core *core, const struct event *event);
-/* Train parts again whose models are damaged and still needed, or harvest again. */
+/* Retrain the parts whose damaged models are still needed, or harvest again. */
 void submodel_on_damage(struct core *core, const char *sha256);
 /* Retry failed harvests now: the disk has room again. */
 void submodel_disk_has_room(struct core *core);

@@ -4,7 +4,8 @@
 
 #include "coordinator/core/candidates.h"
 
-/* Units of slices that are predicted within the step, of all devices and widths: about 20 ms. */
+/* Most units of slices that are predicted within a step, over all devices and widths: about 20 ms.
+ */
 #define TIMES_MAX 8192
 #define WIDTHS_MIN 4
 #define CORRECTIONS 4
@@ -62,7 +63,7 @@ static int check_groups(const struct model *target, size_t stem, const struct cl
     return slim_check(&split, err);
 }
 
-/* Channels are divided at whole numbers: a group of the least width may get one channel less. */
+/* Channels are whole numbers, so a group of the least width may get one channel too few. */
 int submodel_fit(const struct model *target, size_t stem, struct class_problem *problem,
                  submodel_choose_fn choose, struct class_groups *groups, struct err *err)
 {
@@ -86,7 +87,7 @@ void submodel_fill_devices(struct core *core, const struct job_spec *spec,
     struct placement_request request = {
         .spec = &asked, .model = model, .candidates = candidates, .question = question};
     asked.strategy = STRATEGY_PIPELINE;
-    asked.has_view = true; /* agents have to know it */
+    asked.has_view = true; /* only agents that know views may train groups */
     if (question) {
         request.without =
             (struct absent){.device = question->without, .count = question->without_count};
@@ -110,8 +111,8 @@ void submodel_list_devices(const struct planning *planning, size_t stem, size_t 
     }
 }
 
-/* Narrow layers compute fewer operations a second than wide ones, by another factor on each device:
- * slices are compared by their seconds. */
+/* Narrow layers compute fewer operations per second than wide ones, by a factor that depends on the
+ * device. So slices are compared by their seconds. */
 int submodel_time_devices(struct dividing *dividing, size_t count, struct err *err)
 {
     const struct model *target = dividing->parent->model;
@@ -131,8 +132,9 @@ int submodel_time_devices(struct dividing *dividing, size_t count, struct err *e
     return rc;
 }
 
-/* Channels are whole numbers, so the slices of a division differ from those of the known widths:
- * multiply their loads by what each slice takes. Returns the largest load; below 0: an error. */
+/* Channels are whole numbers, so the slices of a division differ from those of the known widths.
+ * Scale the loads of each group by the real time of its slice. Return the largest load; below 0: an
+ * error. */
 static double correct(struct dividing *dividing, const struct class_groups *groups, struct err *err)
 {
     struct slim_group group[GROUPS_MAX];

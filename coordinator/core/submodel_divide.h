@@ -1,6 +1,6 @@
-/* submodel_divide.h: the channels of a model among groups of classes: by operations, or by the
- * seconds that the slices take on given devices. Below submodel_plan.h and submodel_local.h, which
- * choose classes and devices. */
+/* submodel_divide.h: divides the channels of a model among groups of classes: by operations, or by
+ * the seconds that the slices take on given devices. Used by submodel_plan.h and submodel_local.h,
+ * which choose classes and devices. */
 #ifndef COORDINATOR_CORE_SUBMODEL_DIVIDE_H
 #define COORDINATOR_CORE_SUBMODEL_DIVIDE_H
 
@@ -12,7 +12,7 @@
 /* Write the least share of the channels that a group may have. ERR_INVALID as slim_check. */
 NODISCARD int submodel_width_min(const struct model *model, size_t stem,
                                  struct class_problem *problem, struct err *err);
-/* The loads of slices in operations. */
+/* Return the loads of slices in operations. */
 struct slice_loads submodel_loads(const struct model *target,
                                   const struct submodel_options *options,
                                   const struct class_problem *problem);
@@ -20,10 +20,10 @@ struct slice_loads submodel_loads(const struct model *target,
 NODISCARD int submodel_operations(const struct slice_loads *loads, size_t groups,
                                   struct slice_cost *cost, struct err *err);
 
-/* class_groups_solve, or class_groups_widths of given groups. */
+/* class_groups_solve, or class_groups_widths for given groups. */
 typedef int (*submodel_choose_fn)(const struct class_problem *problem, struct class_groups *groups,
                                   struct err *err);
-/* Choose groups whose slices the model has. ERR_INVALID. */
+/* Choose groups for whose slices the model has enough channels. ERR_INVALID. */
 NODISCARD int submodel_fit(const struct model *target, size_t stem, struct class_problem *problem,
                            submodel_choose_fn choose, struct class_groups *groups, struct err *err);
 
@@ -31,18 +31,18 @@ NODISCARD int submodel_fit(const struct model *target, size_t stem, struct class
 void submodel_fill_devices(struct core *core, const struct job_spec *spec,
                            const struct model *model, enum candidates candidates,
                            const struct plan_question *question);
-/* The devices of the planning, the fastest first. order, speed: [PLANNING_DEVICES_MAX]. */
+/* List the devices of the planning, the fastest first. order, speed: out, [PLANNING_DEVICES_MAX].
+ */
 void submodel_list_devices(const struct planning *planning, size_t stem, size_t *order,
                            double *speed);
 
-/* How the groups are divided among devices, while it is searched for. Devices are in the order of
- * their speed. */
+/* The state of a search for a division among devices. Devices are in the order of their speed. */
 struct dividing {
     const struct core *core;
     const struct parent_slot *parent;
     const struct plan_question *question;
     struct class_problem problem;
-    size_t order[PLANNING_DEVICES_MAX]; /* of the planning */
+    size_t order[PLANNING_DEVICES_MAX]; /* indices of the planning's devices */
     double speed[PLANNING_DEVICES_MAX]; /* with the whole target */
     struct slice_cost seconds[GROUPS_MAX];
     size_t timed; /* devices whose seconds are known */
@@ -52,8 +52,8 @@ struct dividing {
 
 /* Find the seconds of slices on the first devices of the order. ERR_INVALID as slim_check. */
 NODISCARD int submodel_time_devices(struct dividing *dividing, size_t count, struct err *err);
-/* Choose groups by dividing->cost, and the widths again by the slices that this gives; the best
- * counts. groups: in, for class_groups_widths. ERR_INVALID. */
+/* Choose groups by dividing->cost, correct the costs by the resulting slices, and choose the widths
+ * again. Keep the best division. groups: in, for class_groups_widths. ERR_INVALID. */
 NODISCARD int submodel_divide(struct dividing *dividing, submodel_choose_fn choose,
                               struct class_groups *groups, struct err *err);
 

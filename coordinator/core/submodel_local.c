@@ -18,7 +18,7 @@ _Static_assert(OWNERS_MAX == PLANNING_DEVICES_MAX, "a device has one place in bo
 
 /* ---- which devices ---- */
 
-/* The devices of core->planning, the fastest first, and what each has. */
+/* The devices of core->planning, the fastest first, and the data of each. */
 struct owners {
     struct class_owner owner[OWNERS_MAX];
     const struct offer *offer[OWNERS_MAX]; /* NULL: nothing that the job can train on */
@@ -26,7 +26,7 @@ struct owners {
     double speed[PLANNING_DEVICES_MAX];
 };
 
-/* The groups, and the place of each one's device in the order. */
+/* The groups, and the place of each group's device in the order. */
 struct owned {
     struct class_groups groups;
     size_t place[GROUPS_MAX];
@@ -62,7 +62,7 @@ static void list_data(const struct owners *owners, const struct owned *owned,
     }
 }
 
-/* Bind a group to what its device offers. */
+/* Bind a group to the offer of its device. */
 static void bind(const struct offer *offer, double negatives, struct class_groups *groups,
                  size_t group)
 {
@@ -78,8 +78,8 @@ static void bind(const struct offer *offer, double negatives, struct class_group
     memcpy(data->sha256, offer->sha256, SHA256_SIZE);
 }
 
-/* Classes and devices: as many groups as have a batch each, at most so many as problem->groups_max.
- * Fewer groups have more classes, and leave the devices with the fewest samples out. */
+/* Choose classes and devices: as many groups as can have a batch each, at most problem->groups_max.
+ * Fewer groups have more classes each, and leave out the devices with the fewest samples. */
 static int choose_owners(const struct job_spec *spec, const struct owners *owners,
                          struct owner_problem *problem, struct owned *out, struct err *err)
 {
@@ -131,9 +131,9 @@ int submodel_local_check(struct core *core, const struct event_job_submit *submi
     return choose_owners(spec, &owners, &problem, &owned, err);
 }
 
-/* ---- their widths ---- */
+/* ---- widths ---- */
 
-/* Groups of one device each, in the order of the groups. */
+/* Each group has a device of its own. Devices are in the order of the groups. */
 static int divide_channels(struct dividing *dividing, const struct owners *owners,
                            struct owned *owned, struct err *err)
 {
@@ -154,7 +154,7 @@ static int divide_channels(struct dividing *dividing, const struct owners *owner
     return rc ? rc : submodel_divide(dividing, class_groups_widths, &owned->groups, err);
 }
 
-/* Fewer groups have wider slices. */
+/* Try fewer groups if the slices are too narrow: fewer groups have wider slices. */
 static int divide(struct dividing *dividing, const struct owners *owners, struct owned *owned,
                   struct err *err)
 {
@@ -205,7 +205,7 @@ static int plan_with(struct core *core, const struct parent_slot *parent,
     return 0;
 }
 
-/* The samples that some group trains, of all that devices have: those of the job. */
+/* The samples of the job are those of the devices' samples that a group trains on. */
 static void count_samples(struct parent_slot *parent)
 {
     const struct class_groups *groups = &parent->parent.groups;
@@ -261,7 +261,7 @@ static void give_up(struct core *core, struct parent_slot *parent, size_t group)
                     parent->job.spec.name);
 }
 
-/* The attempt counts for nothing: the group has not failed. */
+/* The attempt does not count, because the group has not failed. */
 static void begin_again(struct core *core, struct parent_slot *parent, size_t group)
 {
     struct parent_part *part = &parent->parent.part[group];

@@ -10,7 +10,7 @@
 #include "schema/job_check.h"
 
 #define JOINT_RATE 0.1                   /* of the learning rate */
-#define GROUP_HOLDOUT 0.05               /* of the own classes, for the quality gate */
+#define GROUP_HOLDOUT 0.05               /* share of the own samples, for the quality gate */
 #define SEEDS ((int64_t)INTEGER_MAX + 1) /* the seed after the last is 0 */
 
 void submodel_stem_job(const struct parent_slot *parent, struct job_spec *spec)
@@ -21,8 +21,9 @@ void submodel_stem_job(const struct parent_slot *parent, struct job_spec *spec)
     part_spec_shorten_warmup(&parent->job.data, spec);
 }
 
-/* The classes that some group was trained for, with the labels of the data: on a sample of a
- * missing class, which the harvested model never predicts, the loss would be that of its bias. */
+/* Restrict the job to classes that a group was trained for, with the labels of the data. The
+ * harvested model never predicts a missing class: the loss of its samples would only be that of the
+ * bias. */
 static void view_without(const struct parent *row, const int64_t *missing, size_t missing_count,
                          struct job_spec *spec, struct job_data *data)
 {
@@ -42,7 +43,7 @@ static void view_without(const struct parent *row, const int64_t *missing, size_
     data->epoch_samples = (int64_t)view_epoch(&sizes);
 }
 
-/* An uploaded data set in place of the data that stay on devices. */
+/* Replace the data that stay on devices by an uploaded data set. */
 static void use_joint_data(const struct parent_slot *parent, struct job_spec *spec,
                            struct job_data *data)
 {
@@ -53,7 +54,7 @@ static void use_joint_data(const struct parent_slot *parent, struct job_spec *sp
     data->epoch_samples = 0;
 }
 
-/* The harvested model as a whole, at a tenth of the rate. */
+/* Train the whole harvested model, at a tenth of the learning rate. */
 void submodel_joint_job(const struct parent_slot *parent, struct job_spec *spec,
                         struct job_data *data)
 {
@@ -87,7 +88,7 @@ static void list_classes(const struct class_groups *groups, size_t group, double
     }
 }
 
-/* The classes of the group and a draw of the others, some own samples held out. */
+/* The view has the classes of the group and a draw of the others. It holds out some own samples. */
 void submodel_group_view(const struct class_groups *groups, size_t group,
                          const struct class_samples *data, double negatives, struct view *view,
                          struct view_sizes *sizes)
@@ -136,8 +137,8 @@ void submodel_part_view(const struct parent *row, double negatives, size_t group
                                  .drawn = (uint64_t)local->drawn};
 }
 
-/* One device, the stem's weights, new weights after it. A group that did not learn has the next
- * seed. */
+/* A group trains on one device, with the weights of the stem and new weights after it. A group that
+ * did not learn gets the next seed. */
 void submodel_group_job(const struct parent_slot *parent, size_t group, struct job_spec *spec,
                         struct job_data *data)
 {

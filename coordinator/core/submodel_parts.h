@@ -1,4 +1,4 @@
-/* submodel_parts.h: what each part of a job of sub-models trains, as an ordinary job with the
+/* submodel_parts.h: writes the job of each part of a job of sub-models: an ordinary job with the
  * fields of its parent. */
 #ifndef COORDINATOR_CORE_SUBMODEL_PARTS_H
 #define COORDINATOR_CORE_SUBMODEL_PARTS_H
@@ -12,7 +12,8 @@ struct parent_slot;
 void submodel_group_view(const struct class_groups *groups, size_t group,
                          const struct class_samples *data, double negatives, struct view *view,
                          struct view_sizes *sizes);
-/* Check that each group has a batch in an epoch, since it trains whole ones. ERR_INVALID. */
+/* Check that each group has at least one batch in an epoch, because it trains only whole batches.
+ * ERR_INVALID. */
 NODISCARD int submodel_check_epochs(const struct class_problem *problem,
                                     const struct class_groups *groups, int64_t batch,
                                     struct err *err);
@@ -20,7 +21,8 @@ NODISCARD int submodel_check_epochs(const struct class_problem *problem,
  * group's device. */
 void submodel_part_view(const struct parent *row, double negatives, size_t group, struct view *view,
                         struct view_sizes *sizes);
-/* Write the job of a part. *spec: out. *data: that of the parent, in; what differs, out. */
+/* Write the job of a part. *spec: out. *data: in, the data of the parent; out, with the changes for
+ * the part. */
 void submodel_stem_job(const struct parent_slot *parent, struct job_spec *spec);
 void submodel_group_job(const struct parent_slot *parent, size_t group, struct job_spec *spec,
                         struct job_data *data);

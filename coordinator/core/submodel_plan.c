@@ -29,7 +29,8 @@ void submodel_take_classes(struct parent_slot *parent, const struct event_classe
     }
 }
 
-/* The devices that are online, else all that are known. Returns whether they are online. */
+/* List the devices that are online or, if there are none, all known devices. Return whether they
+ * are online. */
 static bool list_present(struct core *core, const struct parent_slot *parent,
                          const struct plan_question *question)
 {
@@ -50,12 +51,12 @@ static size_t count_groups(const struct parent_slot *parent, const struct class_
     const size_t count = class_groups_count(parent->parent.class_count, devices);
     const size_t most = class_groups_most(problem->width_min) / problem->replicas;
     return wanted > 0     ? wanted
-           : count > most ? most /* the narrowest layer allows no more */
+           : count > most ? most /* the narrowest layer allows no more groups */
                           : count;
 }
 
-/* Without regard to devices: what a submission is checked by, and what is left where unequal groups
- * are too small. */
+/* Divide without regard to devices. This is the check of a submission, and the fallback if a
+ * division by speed makes groups that are too small. */
 static int divide_equally(const struct model *target, const struct job_spec *spec,
                           const struct class_problem *problem, struct class_groups *groups,
                           struct err *err)
@@ -63,7 +64,7 @@ static int divide_equally(const struct model *target, const struct job_spec *spe
     struct slice_cost cost[GROUPS_MAX];
     struct class_problem alike = *problem;
     if (problem->group_count < 2) {
-        return class_groups_solve(problem, groups, err); /* which says so */
+        return class_groups_solve(problem, groups, err); /* it fails and sets err */
     }
     const struct slice_loads loads = submodel_loads(target, &spec->submodel, problem);
     int rc = submodel_operations(&loads, problem->group_count * problem->replicas, cost, err);
@@ -115,7 +116,7 @@ static int divide_by_speed(struct dividing *dividing, struct class_groups *group
     return submodel_divide(dividing, class_groups_solve, groups, err);
 }
 
-/* As many groups as there are devices, or fewer if they would not have a batch each. */
+/* Make as many groups as there are devices, or fewer if these would not have a batch each. */
 static int divide(struct dividing *dividing, struct class_groups *groups, struct err *err)
 {
     const struct parent_slot *parent = dividing->parent;
@@ -135,7 +136,7 @@ static int divide(struct dividing *dividing, struct class_groups *groups, struct
 
 /* ---- preferences of devices ---- */
 
-/* A hypothetical device prefers what the one prefers that it is like. */
+/* A hypothetical device has the preferences of the device that it resembles. */
 static const struct device *device_of(const struct dividing *dividing, size_t d)
 {
     const struct device_id *id = &dividing->core->planning->device[d].id;
@@ -157,8 +158,8 @@ static bool read_preference(const struct device *device, size_t class_count,
     return false;
 }
 
-/* The group that is planned for the device, or the next one that no other such device has: its
- * first, for a device that is too slow to have one the last. */
+/* The first group planned for the device, or the last group if the device is too slow to have one.
+ * If another device with a preference has that group, the next group without such a device. */
 static size_t group_for(const struct dividing *dividing, size_t place, size_t group_count,
                         const struct class_preference *const *taken)
 {
@@ -173,7 +174,7 @@ static size_t group_for(const struct dividing *dividing, size_t place, size_t gr
     return at;
 }
 
-/* Unless a group would then have less than a batch. */
+/* Follow the preferences of devices, unless a group would then have less than a batch. */
 static void follow_preferences(const struct dividing *dividing, struct class_groups *groups)
 {
     const struct class_problem *problem = &dividing->problem;
@@ -197,7 +198,7 @@ static void follow_preferences(const struct dividing *dividing, struct class_gro
     }
 }
 
-/* ---- all of it ---- */
+/* ---- the whole plan ---- */
 
 int submodel_plan_widths(const struct model *target, const struct submodel_options *options,
                          const int64_t *samples, size_t class_count, struct class_groups *groups,

@@ -5,14 +5,14 @@
 #include "coordinator/core/groups.h"
 #include "coordinator/core/state.h"
 
-/* The attempt counts for nothing: the part has not failed. */
+/* The attempt does not count, because the part has not failed. */
 static void repeat(struct parent_part *part)
 {
     part->state = PART_WAITING;
     part->attempts--;
 }
 
-/* Without a step it has not loaded the file that it starts from. */
+/* A part without a completed step has not loaded the file from which it starts. */
 static void repeat_unbegun(struct core *core, struct parent_part *part)
 {
     const struct job_slot *job = groups_job(core, part);
@@ -31,7 +31,8 @@ static bool lose_model(struct parent_part *part, const char *sha256)
     return lost;
 }
 
-/* Until the harvest is stored. A stem that the user gave is not ours to train. */
+/* Trained parts are needed until the harvest is stored. A stem given by the user is never
+ * retrained. */
 static bool lose_parts(struct parent_slot *parent, const char *sha256, int *phase)
 {
     struct parent *row = &parent->parent;
@@ -47,8 +48,8 @@ static bool lose_parts(struct parent_slot *parent, const char *sha256, int *phas
     return stem || group;
 }
 
-/* The joint phase needs the harvested model until its first step and, with missing classes, its own
- * one at its end. */
+/* The joint phase needs the harvested model until its first step. If classes are missing, it needs
+ * its own model at its end. */
 static bool lose_joint(struct core *core, struct parent_slot *parent, const char *sha256,
                        int *phase)
 {
@@ -85,7 +86,7 @@ bool submodel_repeats_stem(struct core *core, struct parent_slot *parent)
     return !trains;
 }
 
-/* Groups belong to a stem bit for bit. One that is trained again is the same, unless devices of
+/* A group depends on every bit of its stem. A retrained stem has the same bits, unless devices of
  * another numeric class trained it. */
 void submodel_repeats_new_stem(struct parent_slot *parent, const char *sha256)
 {

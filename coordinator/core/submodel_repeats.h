@@ -8,13 +8,13 @@
 struct parent_slot;
 
 /* Note that the content is damaged. Return whether the parent must train or harvest again; *phase:
- * the one to enter, that of now if none. */
+ * the phase to enter, or the present one. */
 bool submodel_repeats_damage(struct core *core, struct parent_slot *parent, const char *sha256,
                              int *phase);
-/* Let groups that have not begun wait for the stem, which is damaged. Return whether no group
- * trains any more. */
+/* Let groups that have not begun wait for the damaged stem. Return whether no group trains any
+ * more. */
 bool submodel_repeats_stem(struct core *core, struct parent_slot *parent);
-/* Take a trained stem: groups that have another one are trained again. */
+/* Take a trained stem. Groups that were trained with another stem are trained again. */
 void submodel_repeats_new_stem(struct parent_slot *parent, const char *sha256);
 
 #endif

@@ -13,7 +13,8 @@
 #include "coordinator/core/submodel_local.h"
 #include "coordinator/core/submodel_plan.h"
 
-/* Samples that stay on their devices bind groups, not the target, which may train nowhere. */
+/* Samples that stay on their devices bind the groups, not the target. Without a joint phase no
+ * device trains the target, so that it needs no check. */
 static bool refuse_target(struct core *core, const struct event_job_submit *submit)
 {
     struct event_job_submit anywhere = *submit;
