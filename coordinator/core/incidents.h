@@ -21,10 +21,10 @@ struct incidents {
 
 /* Open an incident for the failure, or add the failure to the open one. */
 void incidents_failed(struct core *core, struct job_slot *job, const struct failure *failure);
-/* The next generation was planned. */
+/* Note that the next generation was planned. */
 void incidents_decided(struct core *core, struct job_slot *job);
-/* Take the step that a device reports of an ended generation: it trained on while it was not heard.
- */
+/* Take the step that a device reports for an ended generation: it continued to train while the
+ * coordinator did not hear it. */
 void incidents_heard(struct core *core, struct job_slot *job, const struct heartbeat *heartbeat);
 
 /* The choice between a newer version that the plan cannot load and an older one. */
@@ -32,13 +32,13 @@ struct weighing {
     int64_t newer, older;
     int64_t waited_ms;  /* time since the first failure to load the newer one */
     int64_t retrain_ms; /* time to retrain the steps in between */
-    bool by_link;       /* a bad link blocks it; else devices cannot load it */
+    bool by_link;       /* a bad link blocks the newer one; else devices cannot load it */
 };
 
 /* Add the choice to the incident's message. */
 void incidents_weighed(struct core *core, struct job_slot *job, const struct weighing *weighing,
                        bool waits);
-/* Every stage is ready. */
+/* Note that every stage is ready. */
 void incidents_ready(struct core *core, struct job_slot *job);
 /* Resolve the incident when a step after the start has completed. */
 void incidents_settle(struct core *core, struct job_slot *job);
@@ -46,12 +46,11 @@ void incidents_settle(struct core *core, struct job_slot *job);
 void incidents_cost(const struct job_slot *job, char *out, size_t size);
 /* Close the incident: the job has ended or is paused. */
 void incidents_end(struct core *core, struct job_slot *job);
-/* Another job takes over the part of this one in their parent: take its open incident to `kept`,
- * until that job begins. */
+/* Move the job's open incident to `kept`, because another job takes over its part of the parent. */
 void incidents_hand_over(struct job_slot *job, struct incidents *kept);
-/* That job begins: the incident is about it now, and ends when it trains. */
+/* Move the incident from `kept` to the new job, which begins. The incident ends when it trains. */
 void incidents_take_over(struct core *core, struct job_slot *job, struct incidents *kept);
-/* No job will: the parent ends. */
+/* Close the incident in `kept`, because the parent ends and no job takes over. */
 void incidents_abandon(struct core *core, const struct job *parent, struct incidents *kept);
 /* Restore an open incident from its row. */
 void incidents_restore(struct core *core, const struct incident *row);

@@ -17,7 +17,7 @@ struct lease {
 
 /* Renew the lease; a device that was not online is online again. */
 void lease_renew(struct core *core, struct device_slot *device);
-/* Let no lease end within the next `ms`. */
+/* Let no lease end within the next `ms` milliseconds. */
 void lease_spare(struct core *core, int64_t ms);
 /* Return the next deadline of the device: of its lease, challenge or reports. */
 int64_t lease_next_ms(const struct core *core, const struct device_slot *device);
@@ -25,7 +25,8 @@ int64_t lease_next_ms(const struct core *core, const struct device_slot *device)
 void lease_time(struct core *core, struct device_slot *device);
 /* Treat the device as lost before its lease ends: its connections broke and it does not answer. */
 void lease_disconnected(struct core *core, struct device_slot *device);
-/* Return the start of the device's silence, not counting time in which we could not listen. */
+/* Return the start of the device's silence, without the time in which the coordinator could not
+ * listen. */
 int64_t lease_silent_from_ms(const struct core *core, const struct device_slot *device);
 /* Return the time at which silence ends the present state of the device, or NEVER. */
 int64_t lease_end_ms(const struct core *core, const struct device_slot *device);

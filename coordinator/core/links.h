@@ -39,8 +39,8 @@ bool links_ran(const struct job_slot *job, const struct device_slot *device);
 void links_count(const struct core *core, struct job_slot *job, bool by_link);
 /* Clear the count of failures by a link. */
 void links_reset(struct job_slot *job);
-/* Return the delay of the next generation. The job waits a while before it abandons a version that
- * a returning link would give access to. */
+/* Return the delay of the next generation. The job waits before it abandons a version that it could
+ * load if a link returned. */
 int64_t links_pause_ms(const struct core *core, const struct job_slot *job);
 /* Return whether these stages would use a bad link. */
 bool links_break(const struct core *core, const struct job_slot *job,

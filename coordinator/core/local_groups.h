@@ -8,15 +8,15 @@
 struct job_slot;
 struct parent_slot;
 
-/* Return what the device of a group offers, if the group can train on it; else NULL. */
+/* Return the offer of a group's device if the group can train on it; else NULL. */
 const struct offer *local_groups_offer(const struct core *core, const struct parent_slot *parent,
                                        size_t group);
-/* Return whether the device of a group's job offers other data to it than those that it trains on,
- * and not only more of them. */
+/* Return whether the device of a group's job now offers other data than the job trains on. Appended
+ * samples alone do not count. */
 bool local_groups_changed(const struct core *core, const struct parent_slot *parent,
                           const struct job_slot *job);
-/* Write which devices are left out, and for which devices groups wait, for the message of the
- * parent. */
+/* Write to the message of the parent which devices are left out and for which devices groups wait.
+ */
 void local_groups_note(const struct core *core, struct parent_slot *parent);
 
 #endif

@@ -18,10 +18,11 @@ struct job_marks {
     bool ended;                         /* free the slot at the end of the step */
 };
 
-/* The row of the device changed; its assignment changed. */
+/* Note that the row of the device changed; that its assignment changed. */
 void mark_device_changed(struct core *core, struct device_slot *device);
 void mark_device_touched(struct core *core, struct device_slot *device);
-/* The job's timers or its failure changed; its row changed; the row of its plan changed. */
+/* Note that the job's timers or its failure changed; that its row changed; that the row of its plan
+ * changed. */
 void mark_job(struct core *core, struct job_slot *job);
 void mark_job_changed(struct core *core, struct job_slot *job);
 void mark_plan_changed(struct core *core, struct job_slot *job);

@@ -16,10 +16,10 @@ enum candidates {
 
 enum matching_offer {
     OFFER_FITS,
-    OFFER_NONE,            /* or of other data than those that a group has begun with */
+    OFFER_NONE,            /* no offer, or other data than those with which a group has begun */
     OFFER_OF_OTHER_FORM,   /* than the job has */
     OFFER_OF_MORE_CLASSES, /* than the job has */
-    OFFER_OF_FEW_SAMPLES,  /* without those that are held out: less than a batch */
+    OFFER_OF_FEW_SAMPLES,  /* less than a batch, without the held-out samples */
 };
 
 struct placement_request {
@@ -29,27 +29,27 @@ struct placement_request {
     enum candidates candidates;
     const struct replan_request *wanted; /* stage boundaries and devices; NULL: planner's choice */
     enum avoid_level avoid;
-    struct absent without;                /* devices to exclude besides */
-    const struct plan_question *question; /* of a user, which may assume devices; NULL: none */
-    size_t groups;  /* that the job, not begun yet, mixes with; 0: it does not mix */
-    bool is_change; /* of the plan that the job runs, without need */
+    struct absent without;                /* further devices to exclude */
+    const struct plan_question *question; /* of a user, possibly hypothetical; NULL: none */
+    size_t groups;  /* groups with which the job, not begun yet, mixes; 0: it does not mix */
+    bool is_change; /* an optional change of the running plan */
 };
 
-/* Return whether the device has the labels, or the numeric class, that the job requests; those of
- * servers or workers, if the job has them. */
+/* Return whether the device has the labels, or the numeric class, that the job requests. If the job
+ * has servers and workers, the labels of either suffice. */
 bool matching_labels(const struct job_spec *spec, const struct device *device);
 bool matching_class(const struct job_spec *spec, const struct device *device);
-/* Return whether the device has the labels that the job requests of servers, or of workers. */
+/* Return whether the device has the labels that the job requests of servers; of workers. */
 bool matching_servers(const struct job_spec *spec, const struct device *device);
 bool matching_workers(const struct job_spec *spec, const struct device *device);
-/* Return whether the job, which trains on data that stay on devices, can train on those that the
- * device offers, and on those of its group: the first reason why not. */
+/* Check whether a job on data that stay on devices can train on the offer of the device, and on the
+ * data of its group. Return OFFER_FITS or the first reason against it. */
 enum matching_offer matching_offer(const struct job_spec *spec, const struct device *device);
-/* Return whether it can, or trains on uploaded data. */
+/* Return whether the job can train on the device's offer, or trains on uploaded data. */
 bool matching_data(const struct placement_request *request, const struct device *device);
 /* Return whether the device's agent knows the strategy, schedule, fields and ops of the job. */
 bool matching_protocol(const struct placement_request *request, const struct device *device);
-/* Write what agents of an old version do not train, for a job that not all know. */
+/* Write the property of the job that agents of old versions cannot train. */
 void matching_protocol_words(const struct placement_request *request, char *out, size_t size);
 /* Return whether the device's agent knows the strict order in synchronous steps. */
 bool matching_strict_order(const struct device *device);

@@ -1,5 +1,5 @@
-/* measured.h: takes the measurements of heartbeats: checks them, brings them together with the
- * steps of the stage, passes them on to capacity.h and traffic.h, and lets them be stored. */
+/* measured.h: takes the measurements of heartbeats: checks them, matches them with the steps of the
+ * stage, passes them to capacity.h and traffic.h, and requests their storage. */
 #ifndef COORDINATOR_CORE_MEASURED_H
 #define COORDINATOR_CORE_MEASURED_H
 
@@ -11,7 +11,7 @@ struct job_slot;
 /* Take the measurements of a device of the job's plan. */
 void measured_take(struct core *core, struct job_slot *job, struct device_slot *device,
                    const struct heartbeat *heartbeat);
-/* Take what any device measures: its free memory, and the probe of an idle one. */
+/* Take the measurements of any device: its free memory and, if it is idle, its probe. */
 void measured_take_idle(struct core *core, struct device_slot *device,
                         const struct heartbeat *heartbeat);
 

@@ -6,8 +6,8 @@
 struct core;
 struct device_slot;
 
-/* Time of a stage per micro-batch beyond that of its units: a line over the bytes of its boundary
- * tensors, as sums for least squares. */
+/* Sums of a least-squares fit: the time of a stage per micro-batch beyond that of its units, as a
+ * line over the bytes of its boundary tensors. */
 struct overhead_sums {
     double count, bytes, bytes_squared, seconds, bytes_seconds;
 };

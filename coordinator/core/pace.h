@@ -1,5 +1,5 @@
-/* pace.h: the mean of the newest step times of a job. Where a device computes in slices of time,
- * most steps take less and a few take much more, so that a median says nothing of its speed.
+/* pace.h: the mean of the newest step times of a job. If a device computes in time slices, most
+ * steps take less than the mean and a few take much more, so the median does not show its speed.
  * Pure. */
 #ifndef COORDINATOR_CORE_PACE_H
 #define COORDINATOR_CORE_PACE_H
@@ -9,13 +9,13 @@
 #define PACE_SPAN_SECONDS 0.3 /* a control group's quota is for 0.1 s */
 #define PACE_SPAN_STEPS 2
 
-/* Steps one after the other. */
+/* Consecutive steps. */
 struct pace_span {
     double seconds;
     int64_t steps;
 };
 
-/* All zeros: no steps. A span ends when it has so much time and so many steps. */
+/* All zeros: no steps. A span ends when it has enough time and enough steps. */
 struct pace {
     struct pace_span newest, before;
 };

@@ -1,5 +1,5 @@
-/* parent_event.h: what events of jobs that consist of groups carry. Pointers are borrowed for the
- * step, except those of models: the core keeps them until the part has ended. Pure. */
+/* parent_event.h: the contents of events about jobs that consist of groups. Pointers are borrowed
+ * for the step, except those of models: the core keeps them until the part has ended. Pure. */
 #ifndef COORDINATOR_CORE_PARENT_EVENT_H
 #define COORDINATOR_CORE_PARENT_EVENT_H
 
@@ -11,13 +11,13 @@
 #include "schema/mix.h"
 #include "schema/submodel.h"
 
-/* What a job of sub-models has beside its spec. */
+/* Inputs of a job of sub-models that are not in its spec. */
 struct event_classes {
     const int64_t *samples; /* [count] training samples of each class */
     size_t count;
     const struct class_groups
-        *groups;          /* with widths of 0 where the user gave none; NULL: planned */
-    const int64_t *joint; /* [count] the same of submodel.joint.dataset; NULL: there is none */
+        *groups;          /* given by the user, width 0 where not given; NULL: planned */
+    const int64_t *joint; /* [count] samples of submodel.joint.dataset; NULL: no such data set */
 };
 
 /* A description that was made for a parent's jobs. */
@@ -57,7 +57,7 @@ struct event_average_stored {
     struct stored_average average;
     char sha256[SHA256_SIZE];
     int64_t bytes;
-    bool refused; /* the file is no model of the job: nothing is stored */
+    bool refused; /* the file is not a model of the job: nothing is stored */
 };
 
 #endif

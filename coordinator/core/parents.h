@@ -7,7 +7,7 @@
 /* Handlers of events. */
 void parents_on_submit(struct core *core, const struct event *event);
 void parents_on_verb(struct core *core, const struct event *event);
-/* At the end of a step: take the parts that have changed, and let each parent go on. */
+/* Take the changed parts, and let each parent proceed. Called at the end of a step. */
 void parents_run(struct core *core);
 
 #endif

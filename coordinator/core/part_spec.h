@@ -10,11 +10,11 @@ struct parent_slot;
 void part_spec_begin(const struct parent_slot *parent, struct job_spec *spec);
 /* Name it after the parent, with a suffix. */
 void part_spec_name(const struct parent_slot *parent, const char *suffix, struct job_spec *spec);
-/* The warm-up of the parent may be longer than a part: as a job of its own it would be rejected. */
+/* Shorten a warm-up that is longer than the part: with it, the part's job would be rejected. */
 void part_spec_shorten_warmup(const struct job_data *data, struct job_spec *spec);
-/* Leave out what is known of the data of other parts. */
+/* Remove the facts about the data of other parts. */
 void part_spec_own_data(struct job_data *data);
-/* Version 0 is that of a checkpoint. */
+/* Let the part start from a checkpoint as version 0. */
 void part_spec_start_from(const struct checkpoint_id *checkpoint, const char *sha256, int64_t bytes,
                           struct job_spec *spec, struct job_data *data);
 

@@ -7,7 +7,8 @@
 struct job_slot;
 
 void patches_on_patch(struct core *core, const struct event *event);
-/* The next plan is made now: periods of copies that waited for it take effect. */
+/* Apply the changed periods of copies that waited for the next plan. Called when that plan is made.
+ */
 void patches_apply(struct job_slot *job);
 
 #endif

@@ -1,5 +1,5 @@
-/* peers.h: the other devices of an assignment: where they are, by which key they are known, and
- * which of them may call. */
+/* peers.h: the other devices of an assignment: their addresses, their keys, and which of them may
+ * call. */
 #ifndef COORDINATOR_CORE_PEERS_H
 #define COORDINATOR_CORE_PEERS_H
 
@@ -12,12 +12,12 @@ struct core;
 struct device_slot;
 struct job_slot;
 
-/* Write the key of a device; nothing, if it does not speak TLS. */
+/* Write the key of a device. Leave `out` unchanged if the device does not speak TLS. */
 void peers_key(const struct device_slot *device, char out[SHA256_SIZE]);
-/* Write the device of a stage as one that is called, over a link with this codec. */
+/* Write the device of a stage as a peer to call, over a link with this codec. */
 void peers_fill(const struct core *core, const struct job_slot *job, size_t stage, enum codec codec,
                 struct peer *out);
-/* Let a device of the job's plan call the one of the assignment. */
+/* Let a device of the job's plan call the device of the assignment. */
 void peers_allow(const struct core *core, const struct job_slot *job,
                  const struct device_id *device, struct assignment *out);
 

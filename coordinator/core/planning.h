@@ -17,20 +17,21 @@
 #include "schema/plan.h"
 #include "schema/what_if.h"
 
-/* Candidates of one question: the fastest, and those that the job has already. */
+/* Candidates of one question: the fastest devices, and the present devices of the job. */
 #define PLANNING_DEVICES_MAX 1024
-/* Units of the model times candidates, so many at most: to fill in their times takes about a
- * microsecond each, within a turn. Even the largest model leaves 64 candidates. */
+/* Most units of the model times candidates. Filling in each of their times takes about a
+ * microsecond, within a turn. Even the largest model leaves 64 candidates. */
 #define PLANNING_TIMES_MAX 16384
 /* The most work of one search inside a step of the core, about 20 ms; its unit is that of
  * PARTITION_WORK_MAX. The computation of the memory of stages has the same bound. */
 #define PLANNING_WORK_AT_ONCE 60000.0
 
-/* Links between candidates: as many measured ones as the core keeps, and those that a question
+/* Links between candidates: all measured links that the core keeps, and the links that a question
  * states. */
 #define PLANNING_LINKS_MAX (32768 + WHAT_IF_LINKS_MAX)
-/* Up to this many candidates, links that were never used get an estimate of their own; beyond, the
- * usual one. All pairs together with the measured links are below PARTITION_PAIRS_MAX. */
+/* Up to this many candidates, each unused link gets an estimate of its own. With more candidates,
+ * unused links get the usual estimate. All pairs and the measured links together stay below
+ * PARTITION_PAIRS_MAX. */
 #define PLANNING_ESTIMATES_MAX 256
 
 #define PLANNING_CLASS_SIZE 128 /* of a numeric class, as in struct device */
@@ -44,17 +45,17 @@ struct planning_device {
     char numeric_class[PLANNING_CLASS_SIZE];
     double gemm_gflops;
     uint64_t memory_bytes; /* free */
-    uint64_t cap_bytes;    /* at most memory_bytes: it has run out of memory with more */
+    uint64_t cap_bytes;    /* at most memory_bytes; with more, it has run out of memory before */
     size_t threads;
     enum codecs codecs;
-    bool may_serve, may_work; /* its labels are those of servers, or of workers */
+    bool may_serve, may_work; /* it has the labels of servers; of workers */
     bool strict;              /* its agent knows the strict order (libtrain/schedule) */
     bool busy;                /* it works for another job, or is reserved for one */
     bool avoided;             /* the job excludes it for a while */
-    bool failed;              /* the same, for a failure of its own */
+    bool failed;              /* the job excludes it because it failed by itself */
     double processor_share, overhead_seconds, overhead_seconds_per_byte; /* of partition_problem */
-    bool has_link;          /* its transfers with others are known: */
-    struct link_speed link; /* what they show of its links, also of those never used */
+    bool has_link;          /* its transfers with others are known */
+    struct link_speed link; /* estimate by these transfers, also for unused links */
 };
 
 /* The stages that an attempt may choose. */
@@ -86,29 +87,29 @@ struct planning {
     char numeric_class[PLANNING_CLASS_SIZE]; /* of the job so far; "": none */
     bool is_new;                             /* the job has not been submitted yet */
     bool is_active;                          /* devices work for it */
-    /* They are tried in this order, and the first that succeeds is the answer. */
+    /* Attempts in the order in which they are tried. The first success is the answer. */
     struct planning_attempt attempt[PLANNING_ATTEMPTS_MAX];
     size_t attempt_count;
     struct replan_request wanted, stay;
-    struct replan_request present; /* stages of which the step time is asked for too */
+    struct replan_request present; /* stages whose step time the answer states too */
     bool has_present;
     bool present_coded;          /* the job's links have codecs */
     struct shortage shortage;    /* why there are no more candidates */
     double work_max, memory_max; /* bounds of one search; PARTITION_WORK_MAX */
     struct planning_device device[PLANNING_DEVICES_MAX]; /* in the order of ids */
     size_t device_count;
-    /* [device_count][unit_count], per micro-batch; the update: per step. The search takes times
-     * with a margin where a unit was not measured; the answer tells those that are expected. */
+    /* [device_count][unit_count], per micro-batch; the update: per step. The search uses times with
+     * a margin for units without measurements; the answer states the expected times. */
     double forward_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
     double backward_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
     double expected_forward_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
     double expected_backward_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
     double update_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
-    /* The measured links between candidates, by their indices, each once, then stated ones. */
+    /* Links between candidates, by their indices: measured ones, each once, then stated ones. */
     struct partition_pair measured[PLANNING_LINKS_MAX];
     size_t measured_count;
 
-    /* Another thread sets it to end the search; NULL: none does. The asker's. */
+    /* Another thread sets it to end the search; NULL: never. Owned by the asker. */
     const _Atomic bool *cancelled;
     bool at_once; /* solved within a step of the core */
 
@@ -119,17 +120,17 @@ struct planning {
     size_t pool_count;
     size_t uncoded_pool[PLANNING_DEVICES_MAX]; /* the pool before devices without codecs left it */
     struct solution solution;                  /* of the last search */
-    enum recompute recompute; /* the spec's, or a trial of one that needs less memory */
+    enum recompute recompute; /* the spec's, or a trial of another that needs less memory */
     bool first_fit;           /* stop at the first plan that fits */
     bool caps;                /* respect cap_bytes */
     bool codes;               /* links may have codecs */
-    enum codec widest;        /* for the memory of a stage: the codec that takes most */
+    enum codec widest;        /* the codec that needs most memory in a stage */
     struct partition_codec codec[CODECS_AUTO];
     struct partition_problem problem;                           /* of the last search */
     struct partition_left_out left_out[PARTITION_LEFT_OUT_MAX]; /* of the pool's devices */
     size_t left_out_count;
     double memory_work; /* work of computing the memory of this job's stages */
-    uint64_t mix_bytes; /* of copies that groups exchange, on each device; 0: the job is none */
+    uint64_t mix_bytes; /* per device, for copies that groups exchange; 0: the job is no group */
     struct unit_cost cost[UNITS_MAX];
     uint64_t border_bytes[UNITS_MAX], state_bytes[UNITS_MAX];
     struct partition_pair pair[PARTITION_PAIRS_MAX];
@@ -163,9 +164,9 @@ struct planned {
     size_t left_out_count;
     struct plan_unbound unbound;        /* without devices.min; 0 devices: it costs nothing */
     struct planned_transfers transfers; /* parameter_server */
-    double present_seconds;             /* of the present stages; 0: not asked for, or impossible */
+    double present_seconds;             /* of the present stages; 0: not requested or impossible */
     int64_t state_bytes;                /* of one version of all units */
-    struct replication_periods replication;  /* memory is for the copies of these */
+    struct replication_periods replication;  /* the memory includes the copies of these periods */
     char numeric_class[PLANNING_CLASS_SIZE]; /* of all its devices; "mixed": they differ */
     struct planning_attempt attempt;         /* that succeeded */
     size_t attempt_index;
@@ -176,15 +177,15 @@ struct planned {
 void planning_write(const struct planned *planned, struct plan *out);
 /* Return the index of the candidate; device_count: there is none. */
 size_t planning_find(const struct planning *planning, const char *device_id);
-/* Return the micro-batches that a candidate trains in a second alone, if the first `frozen` units
- * are frozen: by what was measured of its units, and else predicted. */
+/* Return the micro-batches per second that a candidate trains alone, if the first `frozen` units
+ * are frozen. The times of its units are measured or, without measurements, predicted. */
 double planning_speed(const struct planning *planning, size_t device, size_t frozen);
-/* Compute the seconds that a tensor takes between candidates: of the links that were measured or
- * stated, or else of what the transfers of both with others show, or of the usual link.
+/* Compute the seconds that a tensor takes between candidates. The link is the measured or stated
+ * one; else an estimate by the transfers of both with others; else the usual link.
  *
  *     candidate  [count] their indices
  *     seconds    out: [count][count], equal in both directions; the diagonal is 0
- *     rate       out: [count] of each one's link in bytes per second; 0: it is not known */
+ *     rate       out: [count] bytes per second of the link of each candidate; 0: unknown */
 void planning_copies(const struct planning *planning, const size_t *candidate, size_t count,
                      double bytes, double *seconds, double *rate);
 /* Add an attempt. */

@@ -13,13 +13,12 @@
 #include "libtrain/model/segments.h"
 #include "schema/limits.h"
 
-/* Layers of the model times devices of the pool, so many at most: even the largest model leaves 64
- * devices. */
+/* Most layers of the model times devices of the pool. Even the largest model leaves 64 devices. */
 #define PLANNING_LAYER_TIMES_MAX (SEGMENTS_LAYERS_MAX * 64)
 #define PLANNING_UNIT_TIMES_MAX 16384 /* PLANNING_TIMES_MAX */
 #define PLANNING_PARTS_MAX (SEGMENTS_LAYERS_MAX + UNITS_MAX)
 
-/* What a layer has of a unit's time. */
+/* The share of a layer in the time of a unit. */
 struct layer_part {
     size_t layer, unit;
     double forward, backward; /* shares of the unit's seconds */
@@ -28,10 +27,10 @@ struct layer_part {
 /* The memory of a stage that computes all units. */
 struct worker_bytes {
     uint64_t base;            /* of a share of one micro-batch, with one thread */
-    uint64_t per_thread;      /* each further one */
+    uint64_t per_thread;      /* each further thread */
     uint64_t per_buffer;      /* each further gradient of all units */
     uint64_t per_micro_batch; /* each further micro-batch of the share */
-    size_t buffers;           /* that `base` has */
+    size_t buffers;           /* gradient buffers that `base` includes */
     uint32_t stamp;           /* valid if equal to the planning's stamp */
 };
 
@@ -46,8 +45,8 @@ struct planning_servers {
     size_t layer_unit[SEGMENTS_LAYERS_MAX];
     double layer_bytes[SEGMENTS_LAYERS_MAX];
     struct layer_part part[PLANNING_PARTS_MAX];
-    uint64_t trained_before[UNITS_MAX + 1]; /* trained bytes of the units before */
-    /* By device of the pool and layer, or unit. */
+    uint64_t trained_before[UNITS_MAX + 1]; /* trained bytes of the preceding units */
+    /* By device of the pool and by layer or unit. */
     double forward_seconds[PLANNING_LAYER_TIMES_MAX], backward_seconds[PLANNING_LAYER_TIMES_MAX];
     double update_seconds[PLANNING_UNIT_TIMES_MAX], add_seconds[PLANNING_UNIT_TIMES_MAX];
     double bytes_per_second[SERVERS_DEVICES_MAX];

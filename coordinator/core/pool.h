@@ -1,4 +1,5 @@
-/* pool.h: the devices of planning->pool as the problems of strategies take them. Any thread. */
+/* pool.h: writes the devices of planning->pool in the form of the strategies' problems. Any thread.
+ */
 #ifndef COORDINATOR_CORE_POOL_H
 #define COORDINATOR_CORE_POOL_H
 
@@ -11,15 +12,15 @@ struct planning;
 
 /* Write the numbers of the pool's devices to planning->pool_*, device_name and pool_of. */
 void pool_take(struct planning *planning);
-/* Write the links of the pool to planning->pair: first estimates for all pairs of devices whose
- * other links are known, then the measured ones, which win. Return their count. */
+/* Write the links of the pool to planning->pair: first estimates for all pairs of devices with
+ * other known links, then the measured links, which override them. Return their count. */
 size_t pool_links(struct planning *planning);
 /* Return the compute threads of a candidate. */
 size_t pool_threads(const struct planning *planning, size_t device);
 /* Return the backend of the pool's devices. */
 enum conv2d_backend pool_backend(const struct planning *planning);
-/* Return the bytes of the copies of a stage's state, beside the one of memory_of_stage, for a
- * snapshot of so many bytes. */
+/* Return the bytes of the copies of a stage's state in addition to the one in memory_of_stage.
+ * snapshot: bytes of one snapshot. */
 uint64_t pool_snapshots(const struct planning *planning, uint64_t snapshot);
 
 #endif

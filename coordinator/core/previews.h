@@ -1,4 +1,4 @@
-/* previews.h: what users see of an answer of the planner: dry runs and their own questions. */
+/* previews.h: shows answers of the planner to users: dry runs and answers to their questions. */
 #ifndef COORDINATOR_CORE_PREVIEWS_H
 #define COORDINATOR_CORE_PREVIEWS_H
 
@@ -18,8 +18,8 @@ void previews_fill(const struct core *core, const struct plan_question *question
                    const struct planned *planned, const struct model *model,
                    struct job_preview *preview);
 void previews_add_forecast(const struct event_forecast *forecast, struct job_preview *preview);
-/* Return the way to train, 1 to count - 1, with the least seconds above 0, of equal ones the first
- * (rounding apart); 0: no way has a plan.
+/* Return the way to train, 1 to count - 1, with the least seconds above 0; the first one if they
+ * are equal up to rounding. 0: no way has a plan.
  *
  *     seconds  [count] by way; 0: it has no plan */
 int previews_fastest(const double *seconds, int count);

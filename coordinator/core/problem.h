@@ -13,19 +13,19 @@
 
 struct planning;
 
-/* Of the row of the pipeline. */
+/* scratch_new and scratch_free of the strategy `pipeline`. */
 NODISCARD int problem_scratch_new(void **out, struct err *err);
 void problem_scratch_free(void *scratch);
 /* Choose among planning->pool and split the model across them. The answer is
  * planning->solution. Errors as partition_solve. */
 NODISCARD int problem_solve(struct planning *planning, const struct problem_request *request,
                             struct err *err);
-/* Say what the devices of the pool outside of the answer would change, in planning->left_out. To be
- * called after problem_solve. */
+/* Write to planning->left_out what the unused devices of the pool would change. To be called after
+ * problem_solve. */
 void problem_left_out(struct planning *planning);
-/* Return the solution as the planner of pipelines states it. */
+/* Return the solution in the form of the planner of pipelines. */
 const struct partition_plan *problem_plan(const struct planning *planning);
-/* Return the link after a stage of the solution but the last. */
+/* Return the link after a stage of the solution; not after the last one. */
 struct plan_link problem_link(const struct planning *planning, size_t stage);
 /* Return the busiest stage or link of the solution. */
 struct plan_bottleneck problem_bottleneck(const struct planning *planning);

@@ -10,12 +10,12 @@ struct job_slot;
 struct planning;
 
 /* Fill the unit times, overheads and links of the planning's devices, which are those of
- * core->candidate. Times are means, with one standard deviation added where a unit was not
- * measured. job: NULL, or one that changes its plan without need: times not measured are then not
- * below those of the device that runs the unit, in the ratio of both devices. */
+ * core->candidate. Times are means, plus one standard deviation if a unit was not measured. job:
+ * NULL, or a job with an optional change of plan. Its times that were not measured are at least
+ * those of the device that now runs the unit, scaled by the ratio of both devices. */
 void profile_times(const struct core *core, const struct job_slot *job, struct planning *planning);
-/* Fill the same of device d, which is like another one at `speed` times its speed, or of which only
- * a probe is known. */
+/* Fill the same for device d, which resembles another device at `speed` times its speed, or of
+ * which only a probe is known. */
 void profile_like(const struct core *core, struct planning *planning, size_t d,
                   const struct device_slot *like, double speed);
 void profile_probed(const struct core *core, struct planning *planning, size_t d,

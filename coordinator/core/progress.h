@@ -47,7 +47,7 @@ double progress_recent_seconds(const struct job_slot *job, size_t steps);
 void progress_restart(struct job_slot *job);
 /* Set the step and the values that follow from it. */
 void progress_set_step(struct job_slot *job, int64_t step);
-/* Raise the step to one that a snapshot proves: no reported version is newer than the step. */
+/* Raise the step to one that a snapshot proves, so that no reported version exceeds the step. */
 void progress_reach(struct job_slot *job, int64_t step);
 /* Clear the speed: nothing trains. */
 void progress_halt(struct job_slot *job);
@@ -56,7 +56,7 @@ void progress_end(struct job_slot *job);
 /* Abandon the steps after the version, or after a newer committed one, with their metrics. Return
  * whether anything changed. */
 bool progress_go_back(struct job_slot *job, int64_t version);
-/* The steps of the loss, accuracy and recall that the job's row shows. */
+/* Restore the steps of the loss, accuracy and recall that the job's row shows. */
 void progress_restore_steps(struct job_slot *job);
 /* Restore the progress that the row shows, unless the plan starts from a later version. */
 void progress_restore(struct job_slot *job, const struct job_progress *row);

@@ -7,7 +7,7 @@
 
 struct planning;
 
-/* Reserve a question: some megabytes, of which a small one touches little. ERR_MEMORY. */
+/* Reserve a question: some megabytes. A small question touches little of them. ERR_MEMORY. */
 NODISCARD int question_new(struct planning **out, struct err *err);
 void question_free(struct planning **planning);
 

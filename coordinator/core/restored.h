@@ -25,9 +25,9 @@ struct event_restored {
     size_t device_count;
     const struct restored_job *job; /* jobs that have not ended */
     size_t job_count;
-    const struct parent *parent; /* of those of these jobs that consist of groups */
+    const struct parent *parent; /* of the jobs above that consist of groups */
     size_t parent_count;
-    const struct plan *plan; /* the newest of each of those jobs */
+    const struct plan *plan; /* the newest plan of each of these jobs */
     size_t plan_count;
     const struct dataset *dataset;
     size_t dataset_count;

@@ -28,7 +28,7 @@ void rounds_tick(struct core *core, struct job_slot *job);
 bool rounds_is_paused(const struct core *core, enum round_kind kind);
 /* Return whether the job has rounds of this kind. */
 bool rounds_is_wanted(const struct job_slot *job, enum round_kind kind);
-/* Open a round; an open one of the kind is abandoned. */
+/* Open a round. An open round of the same kind is abandoned. */
 void rounds_begin(struct core *core, struct job_slot *job, enum round_kind kind, int64_t version);
 /* Close a round. */
 void rounds_finish(struct core *core, struct job_slot *job, enum round_kind kind);

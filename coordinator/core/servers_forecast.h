@@ -1,5 +1,6 @@
-/* servers_forecast.h: a step of a job of servers and workers, beside the same plan with other
- * transfers, a pipeline and one device: a part of a forecast (forecast.h). docs/adr/0161. */
+/* servers_forecast.h: compares a step of a job of servers and workers with the same plan with other
+ * transfers, with a pipeline and with one device: a part of a forecast (forecast.h).
+ * docs/adr/0161. */
 #ifndef COORDINATOR_CORE_SERVERS_FORECAST_H
 #define COORDINATOR_CORE_SERVERS_FORECAST_H
 
@@ -10,7 +11,7 @@
 void servers_forecast_own(const struct job_spec *spec, const struct event_planned *answer,
                           struct servers_preview *out);
 void servers_forecast_pipeline(const struct event_planned *answer, struct servers_preview *out);
-/* question: NULL for a dry run. The last: it names the fastest way. */
+/* The last call: it also names the fastest way. question: NULL for a dry run. */
 void servers_forecast_single(const struct core *core, const struct plan_question *question,
                              const struct event_planned *answer, struct servers_preview *out);
 

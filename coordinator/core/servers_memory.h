@@ -9,11 +9,11 @@
 
 struct planning;
 
-/* Return the bytes of a stage on a device of the pool: those of its kept units, as a stage without
- * a share, with the sums that wait; and those of all units, if it has a share. A device that does
- * both has both. planning: a struct planning, of which the pool and the layers are taken. */
+/* Return the bytes of a stage on a device of the pool. They are the sum of two parts: the kept
+ * units, as for a stage without a share, with the waiting gradient sums; and all units, if the
+ * stage has a share. planning: a struct planning, which has the pool and the layers. */
 uint64_t servers_memory(void *planning, const struct servers_stage *stage);
-/* Return the same by use, on a candidate. */
+/* Return these bytes by use, on a candidate. */
 struct plan_memory servers_memory_parts(const struct planning *planning,
                                         const struct servers_stage *stage, size_t candidate);
 /* Return the bytes of one version of the units that the stage keeps. */

@@ -8,15 +8,15 @@
 
 struct planning;
 
-/* Of the row of the strategy. */
+/* scratch_new and scratch_free of the strategy. */
 NODISCARD int servers_problem_scratch_new(void **out, struct err *err);
 void servers_problem_scratch_free(void *scratch);
 /* Choose servers, workers and shares among planning->pool, or take the stages of the request. The
- * answer is planning->solution, of which the devices are candidates. ERR_STATE: a server that the
- * job names is not in the pool. Other errors as servers_solve. */
+ * answer is planning->solution, whose devices are indices of candidates. ERR_STATE: a server that
+ * the job names is not in the pool. Other errors as servers_solve. */
 NODISCARD int servers_problem_solve(struct planning *planning,
                                     const struct problem_request *request, struct err *err);
-/* Let the plan and the memory of stages be those of the solution, after another search. */
+/* Restore the plan and the memory of stages to those of the solution, after another search. */
 void servers_problem_resume(struct planning *planning);
 /* Set the times of the solution to the expected ones, without margins. The search is over:
  * planning->pool is overwritten. */

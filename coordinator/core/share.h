@@ -1,7 +1,8 @@
-/* share.h: the part of the time for which a device has its processor when it always has work. A
- * quota or other programs stop it for the rest. Work of a few milliseconds after a wait is hardly
- * stopped, so a stage with little to do does not show the share. It is about at most what the
- * device had while it worked, and at least what it used of its steps. Pure. docs/adr/0087. */
+/* share.h: the part of the time for which a device has its processor when it always has work. For
+ * the rest, a quota or other programs stop it. A few milliseconds of work after a wait are hardly
+ * ever stopped, so a stage with little work does not show the share. An upper bound is about the
+ * part that the device had while it worked; a lower bound is the part of its steps in which it ran.
+ * Pure. docs/adr/0087. */
 #ifndef COORDINATOR_CORE_SHARE_H
 #define COORDINATOR_CORE_SHARE_H
 
@@ -11,16 +12,16 @@
 /* All zero before share_begin. */
 struct share {
     double value;   /* in [SHARE_MIN, 1] */
-    double seen;    /* the same, where nothing is forgotten: it changes by measurements alone */
-    double granted; /* of the time in which it had work, when the share last changed by it; below 0:
-                       not measured in this plan */
+    double seen;    /* the same without forgetting: only measurements change it */
+    double granted; /* stage_load.granted at the last change of the share by it; below 0: not
+                       measured in this plan */
     uint64_t plan;  /* that plan */
     int64_t measured_ms;
 };
 
 #define SHARE_MIN 1e-3
 
-/* What the steps of a stage show. */
+/* The processor time in the steps of a stage. */
 struct stage_load {
     uint64_t plan;  /* capacity_key of its id */
     double granted; /* part of its work's time in which it was not stopped; below 0: unknown */

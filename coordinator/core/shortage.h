@@ -7,18 +7,18 @@
 
 struct core;
 
-/* Devices by their use for a job; those that the question excludes do not count. */
+/* Counts of devices by their use for a job, without the devices that the question excludes. */
 struct shortage {
-    size_t online; /* whatever they are */
-    size_t fit;    /* of these, with the labels, the class and the kernels that it asks for */
+    size_t online; /* all online devices */
+    size_t fit;    /* online devices with the labels, class and kernels that the job requests */
     size_t busy, kept, pending, cordoned, draining, silent; /* of those that fit, why they are not
                                                                free */
     size_t away;                                            /* they would fit, but are not online */
     size_t few;                /* online, and would fit if they offered a batch of samples */
     size_t old;                /* online, and would fit if their agents knew the job's fields */
     size_t without;            /* excluded from the question */
-    char role[MESSAGE_SIZE];   /* what of a server or worker no device is; "": nothing */
-    char nobody[MESSAGE_SIZE]; /* why none fits */
+    char role[MESSAGE_SIZE];   /* what a server or worker needs and no device has; "": nothing */
+    char nobody[MESSAGE_SIZE]; /* why no device fits */
 };
 
 /* Count the devices of the request. */

@@ -1,6 +1,7 @@
-/* slice_loads.h: the load of a training sample in a group's slice: operations, or the seconds that
- * a device takes, by what was measured of units of these shapes and else predicted. Narrow layers
- * compute fewer operations a second than wide ones, by another factor on each device. */
+/* slice_loads.h: the load of a training sample in a group's slice: operations, or seconds on a
+ * device. The seconds are measured for units of these shapes or, without measurements, predicted.
+ * Narrow layers compute fewer operations per second than wide ones, by a factor that depends on the
+ * device. */
 #ifndef COORDINATOR_CORE_SLICE_LOADS_H
 #define COORDINATOR_CORE_SLICE_LOADS_H
 
@@ -10,7 +11,7 @@
 
 struct plan_question;
 
-/* A group on a device of core->planning, which is of the target. */
+/* A group on a device of core->planning, whose model is the target. */
 struct slice_place {
     const struct slim_split *split;
     size_t group, device;
@@ -25,7 +26,7 @@ struct slice_loads {
     const struct core *core; /* NULL: operations */
     const struct plan_question *question;
     const struct model *target;
-    size_t stem, classes; /* of a group, about */
+    size_t stem, classes; /* classes: of a group, about */
     double width_min;
 };
 /* List the loads of `count` widths, from the least to one, each greater by the same factor. device:

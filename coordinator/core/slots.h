@@ -10,7 +10,7 @@ struct parent_slot;
 
 struct device_slot *slots_device(const struct core *core, const char *id);
 struct job_slot *slots_job(const struct core *core, const char *id);
-/* A job that consists of groups: slots_job does not find it. */
+/* Return a job that consists of groups. slots_job does not find such jobs. */
 struct parent_slot *slots_parent(const struct core *core, const char *id);
 struct parent_slot *slots_parent_at(const struct core *core, size_t index);
 struct device_slot *slots_device_at(const struct core *core, size_t index);

@@ -1,5 +1,5 @@
-/* solution.h: what the planner asks of a strategy about the devices of a pool, and the answer,
- * before it is a plan. Values; planning.h owns them. */
+/* solution.h: a request of the planner to a strategy about the devices of a pool, and the solution,
+ * from which the plan is made. Values; planning.h owns them. */
 #ifndef COORDINATOR_CORE_SOLUTION_H
 #define COORDINATOR_CORE_SOLUTION_H
 
@@ -11,7 +11,7 @@
 
 struct plan_stage;
 
-/* What is asked of the devices in planning->pool. */
+/* The requested stages for the devices in planning->pool. */
 struct problem_request {
     size_t stages_min, stages_max;
     bool in_order;     /* each device gets a stage, in the order of the pool */
@@ -24,7 +24,7 @@ struct problem_request {
 
 #define SOLUTION_OWN_MAX 8192
 
-/* What a strategy answers. The first three members are what choices between answers need. */
+/* The answer of a strategy. Choices between answers need only the first three members. */
 struct solution {
     size_t stage_count;
     size_t chosen[STAGES_MAX]; /* candidates in the order of the stages */
@@ -33,7 +33,8 @@ struct solution {
     unsigned char own[SOLUTION_OWN_MAX];
 };
 
-/* The transfers of a parameter server's plan, and the expected seconds of its step with others. */
+/* The transfers of a parameter server's plan, and the expected step seconds with each kind of
+ * transfers. */
 struct planned_transfers {
     enum segments_transfers chosen;
     double optimal_seconds, whole_seconds, layer_seconds, layer_window_seconds;

@@ -22,8 +22,8 @@ struct sources {
 /* Return hash and size of the unit at the plan's resume_version; "" and 0: from the seed. */
 const char *sources_hash(const struct job_slot *job, int64_t unit);
 int64_t sources_bytes(const struct job_slot *job, int64_t unit);
-/* Return from where a stage of the plan loads the unit. One that does not keep it takes it from the
- * keeper, or from where the keeper takes it. */
+/* Return the source from which a stage of the plan loads the unit. A stage that does not keep the
+ * unit takes it from its keeper, or from the keeper's source. */
 struct unit_source sources_of(const struct job_slot *job, size_t stage, int64_t unit);
 /* Return whether the keeper of the unit takes it from the device. */
 bool sources_is(const struct job_slot *job, int64_t unit, const struct device_slot *device);

@@ -18,7 +18,7 @@ struct stall {
 
 /* Restart the step deadline: a step completed, or the plan began to run. */
 void stall_watch(struct core *core, struct job_slot *job);
-/* Take the time that a stage has been in its present task; 0: it waits. */
+/* Take the time that a stage has spent in its present task; 0: it waits. */
 void stall_take(const struct core *core, struct job_slot *job, int64_t busy_ms);
 /* Handle an expired step deadline: first stalled, then failed. */
 void stall_tick(struct core *core, struct job_slot *job);

@@ -38,15 +38,16 @@ int64_t states_newest(const struct job_slot *job);
 bool states_is_on_devices(const struct job_slot *job);
 /* Return whether the job waits for a plan from the center's version: queued, or planning. */
 bool states_waits_in_queue(const struct job_slot *job);
-/* Return whether the kernels of a job that starts anew are still to be measured (tuning.h). */
+/* Return whether the job starts from the beginning and its kernels must still be measured
+ * (tuning.h). */
 bool states_kernels_wanted(const struct job_slot *job);
 /* Return whether devices work for the plan: it prepares, runs or stops. */
 bool states_plan_active(const struct job_slot *job);
 /* Return whether the device has a stage of the plan. */
 bool states_plan_has(const struct plan *plan, const struct device_slot *device);
-/* Whether the job is a group that mixes: if it is lost it begins again with an average. */
+/* Return whether the job is a group that mixes. A lost group begins again with an average. */
 bool states_mixes(const struct core *core, const struct job_slot *job);
-/* Return whether the job is over at the version at which its plan has stopped. */
+/* Return whether the job is complete with the version at which its plan has stopped. */
 bool states_is_trained(const struct job_slot *job, int64_t version);
 /* Return the phase in the assignments of the job's devices. */
 enum phase states_phase(const struct job_slot *job);

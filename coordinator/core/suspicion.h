@@ -7,7 +7,7 @@
 struct device_slot;
 struct job_slot;
 
-/* An error of code "peer". It fails the generation when TIMER_SUSPICION is due. */
+/* A reported error with code "peer". It fails the generation when TIMER_SUSPICION is due. */
 struct suspicion {
     size_t stage; /* the stage that reported it */
     char text[MESSAGE_SIZE];

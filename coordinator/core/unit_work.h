@@ -1,5 +1,5 @@
-/* unit_work.h: the work of a unit for a micro-batch: what determines how long it takes on a device,
- * whatever job it belongs to. Units of equal shape are one to whoever measures them. Pure. */
+/* unit_work.h: the work of a unit for a micro-batch. It determines the time of the unit on a
+ * device, independently of the job. Units of equal shape share their measurements. Pure. */
 #ifndef COORDINATOR_CORE_UNIT_WORK_H
 #define COORDINATOR_CORE_UNIT_WORK_H
 
@@ -27,13 +27,13 @@ struct unit_work {
     double flops[UNIT_PASSES], bytes[UNIT_PASSES]; /* of a micro-batch; 0 flops: nothing to do */
     double features[UNIT_PASSES][LATENCY_FEATURES];
     double trained_bytes, op_count;
-    double again; /* part of a forward that its backward recomputes; not in the numbers above */
+    double again; /* part of a forward pass that the backward pass recomputes; not counted above */
 };
 
 /* Compute the work of a unit. */
 void unit_work_of(const struct unit_setting *setting, size_t unit, struct unit_work *out);
-/* Predict the seconds of a pass from rates alone: computing and moving, one after the other, and a
- * little for each op. */
+/* Predict the seconds of a pass from rates alone: the sum of computing, of moving bytes, and of a
+ * small time for each op. */
 double unit_work_seconds(const struct unit_work *work, enum unit_pass pass, double flops_per_second,
                          double bytes_per_second);
 

@@ -1,4 +1,4 @@
-/* user_event.h: what the events of PATCH and DELETE carry. Pointers are borrowed for the step.
+/* user_event.h: the contents of the events of PATCH and DELETE. Pointers are borrowed for the step.
  * Pure. */
 #ifndef COORDINATOR_CORE_USER_EVENT_H
 #define COORDINATOR_CORE_USER_EVENT_H
@@ -21,7 +21,8 @@ struct event_job_patch {
 /* Objects that users delete. The order is that of a table in deletions.c. */
 enum delete_kind { DELETE_DATASET, DELETE_MODEL, DELETE_CHECKPOINT, DELETE_JOB, DELETE_INCIDENT };
 
-/* Read from its row: jobs that have ended and most checkpoints and incidents are rows only. */
+/* The edge reads these values from the row of the object: ended jobs and most checkpoints and
+ * incidents exist only as rows. */
 struct event_delete {
     enum delete_kind kind;
     char id[NAME_SIZE]; /* or its name */

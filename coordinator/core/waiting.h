@@ -15,7 +15,7 @@ struct waiting {
 /* Wait until `until_ms` at most for devices that may report a newer version. */
 void waiting_gather(struct core *core, struct job_slot *job, int64_t until_ms, const char *format,
                     ...) PRINTF_LIKE(4, 5);
-/* Return whether the plan in core->planned must wait, because its devices have just failed. */
+/* Return whether the plan in core->planned must wait because its devices have just failed. */
 bool waiting_for_failed(struct core *core, struct job_slot *job);
 /* Close the plan and wait until the devices that returned have reported their snapshots. */
 void waiting_ask(struct core *core, struct job_slot *job);
