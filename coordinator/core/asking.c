@@ -21,7 +21,7 @@ static struct placement_request request_of(const struct job_slot *job)
         .spec = &job->job.spec, .model = job->model, .job = job, .candidates = CANDIDATES_FREE};
 }
 
-/* Of the next plan of the job. */
+/* The replication periods of the job's next plan. */
 static struct replication_periods periods_of(const struct job_slot *job)
 {
     const struct job_spec *spec = &job->job.spec;
@@ -41,9 +41,9 @@ static void fill_next(struct core *core, const struct placement_request *request
 
 /* ---- questions ---- */
 
-/* The boundaries that the spec asks for are those of the first plan, whatever the devices; a replan
- * request is tried once, as the devices may have changed since. A plan with an excluded device is
- * better than none. */
+/* The stage boundaries in the spec apply to the first plan, on any devices. A replan request is
+ * tried once, because the devices may have changed since. A plan with an excluded device is better
+ * than no plan. */
 void asking_next(struct core *core, const struct job_slot *job, const struct replan_request *wanted,
                  const struct absent *without, struct planning *planning)
 {
@@ -113,7 +113,7 @@ void asking_what_if(struct core *core, const struct job_slot *job,
     planning->work_max *= fmin(ASKING_SEARCHES / count, 1);
 }
 
-/* Which devices would do, against the stages that run. */
+/* Ask for the best devices, and for the step time of the present stages to compare with. */
 static void ask_change(struct core *core, const struct job_slot *job, struct planning *planning)
 {
     struct placement_request request = request_of(job);

@@ -21,7 +21,7 @@
 
 /* ---- allowed callers ---- */
 
-/* Devices that fetch units from this one while they prepare, in its plan or another. */
+/* Allow the devices that fetch units from this one while they prepare, in its plan or another. */
 static void add_fetchers(const struct core *core, const struct device_slot *device,
                          struct assignment *out)
 {
@@ -84,7 +84,7 @@ static void fill_copies(const struct core *core, const struct device_slot *devic
     }
 }
 
-/* What every strategy is told. */
+/* Write the members that are common to all strategies. */
 static void fill_run(const struct core *core, const struct device_slot *device,
                      struct assignment_run *run)
 {
@@ -112,7 +112,7 @@ static void fill_run(const struct core *core, const struct device_slot *device,
     run->early_stop = job->job.early_stop;
     run->has_early_stop = job->job.has_early_stop;
     run->job_spec = job->job.spec;
-    /* What the stage does stands in its links, and agents of protocol 1 know no other value. */
+    /* The links of the stage state the codecs, and agents of protocol 1 know no other value. */
     run->job_spec.compression = CODEC_NONE;
     run->data = job->job.data;
 }
@@ -147,7 +147,8 @@ int64_t core_assignment_revision(const struct core *core, const char *device_id)
     return device ? device->assignment_revision : 0;
 }
 
-/* The ticket of a call, and the one that lets it pass relays: for the callee, `parks`, to park. */
+/* Write the ticket of a call and the ticket for relays. With the latter, the callee (`parks`) waits
+ * at the relay. */
 static void name_ticket(const struct core *core, const char *job, const char *from, const char *to,
                         struct core_ticket *ticket)
 {
@@ -158,7 +159,8 @@ static void name_ticket(const struct core *core, const char *job, const char *fr
     (void)snprintf(ticket->relay_name, sizeof(ticket->relay_name), "%s.%s", to, plan->id.text);
 }
 
-/* The devices that it calls, those of which it fetches units excepted. Return their count. */
+/* List the devices that the device calls, except those from which it fetches units. Return their
+ * count. */
 static size_t list_peers(struct assignment_run *run, struct peer *out[STRATEGY_PEERS_MAX + 1])
 {
     size_t count = strategy_of((enum job_strategy)run->job_spec.strategy)->peers(run, out);
@@ -168,7 +170,7 @@ static size_t list_peers(struct assignment_run *run, struct peer *out[STRATEGY_P
     return count;
 }
 
-/* The call of a device: of which job, whom, and where the tickets go. */
+/* A call of a device: the job, the called device, and the places of the tickets. */
 struct called {
     const char *job;
     struct device_id *device;
@@ -180,7 +182,7 @@ static struct called called_peer(const char *job, struct peer *peer)
     return (struct called){job, &peer->device, peer->ticket, peer->relay_ticket};
 }
 
-/* The groups whose copies it fetches. A group does not call itself. */
+/* Find a group whose copy the device fetches. A group does not call itself. */
 static bool find_mix_source(struct assignment_run *run, size_t index, struct called *out)
 {
     for (size_t o = 0; run->has_mix && o < run->mix.order_count; o++) {
@@ -218,7 +220,7 @@ static size_t count_unit_sources(const struct assignment_run *run)
     return count;
 }
 
-/* The call with that number. false: there is none. */
+/* Find the call with this index. false: no such call. */
 static bool find_call(struct assignment_run *run, size_t index, struct called *out)
 {
     struct peer *peer[STRATEGY_PEERS_MAX + 1]; /* and the neighbour in the ring */

@@ -32,8 +32,8 @@ size_t assumed_count(const struct plan_question *question)
 
 /* ---- devices ---- */
 
-/* Devices train together if they are of one numeric class: that of the job, of the other devices,
- * of any device. */
+/* Devices train together if they have the same numeric class. A hypothetical device gets the class
+ * of the job, else that of the other devices, else that of any device. */
 static const char *usual_class(const struct core *core, const struct plan_question *question,
                                const struct planning *planning)
 {
@@ -52,7 +52,7 @@ static const char *usual_class(const struct core *core, const struct plan_questi
     return core->devices.count > 0 ? slots_device_at(core, 0)->device.numeric_class : "";
 }
 
-/* Its agent is as new as the coordinator. */
+/* The agent of a hypothetical device is as new as the coordinator. */
 static void add_probed(const struct core *core, const struct plan_question *question, size_t index,
                        struct planning *planning)
 {

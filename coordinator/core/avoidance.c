@@ -9,10 +9,11 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
 
-/* The first time; docs/protocol.md, "Deadlines". */
+/* Length of the first exclusion, in leases; docs/protocol.md, "Deadlines". */
 #define AVOID_LEASES 6
 #define AVOID_SHIFT_MAX 7
-/* A running job does not stop soon again for a joiner that has cost it a generation. */
+/* Doublings for a joining device that has cost a running job a generation: the job must not stop
+ * for it again soon. */
 #define JOINER_SHIFT 5
 
 static struct avoided *find(struct job_slot *job, const struct device_slot *device)
@@ -24,7 +25,7 @@ static struct avoided *find(struct job_slot *job, const struct device_slot *devi
     return at < AVOIDED_MAX ? &job->avoided[at] : NULL;
 }
 
-/* Its entry, or that of the device whose time is over first. */
+/* The entry of the device, or a place for it: the entry whose exclusion ends first. */
 static struct avoided *take(struct job_slot *job, const struct device_slot *device)
 {
     struct avoided *entry = find(job, device);
@@ -38,7 +39,7 @@ static struct avoided *take(struct job_slot *job, const struct device_slot *devi
     return entry;
 }
 
-/* It has not failed for the length of its last exclusion plus one phase. */
+/* Whether the device has not failed for the length of its last exclusion plus one phase. */
 static bool is_forgiven(const struct core *core, const struct job_slot *job,
                         const struct avoided *entry)
 {
@@ -49,7 +50,7 @@ void avoidance_add(struct core *core, struct job_slot *job, const struct device_
                    enum avoidance why)
 {
     struct avoided *entry = take(job, device);
-    /* Which devices had joined is not known after a restart of the coordinator. */
+    /* After a restart, the coordinator does not know which devices had joined. */
     const bool known = job->previous.stage_count > 0;
     const bool joined =
         known && job->plan.reason == PLAN_DEVICE_JOINED && !states_plan_has(&job->previous, device);

@@ -16,7 +16,8 @@
 #include "coordinator/core/text.h"
 #include "libtrain/model/cost.h"
 
-/* It works for another job, or an earlier job of this pass of the scheduler keeps it. */
+/* Whether the device works for another job, or an earlier job of this scheduler pass reserves it.
+ */
 static bool is_busy(const struct core *core, const struct placement_request *request,
                     const struct device_slot *device)
 {
@@ -58,8 +59,8 @@ size_t candidates_list(struct core *core, const struct placement_request *reques
     return core->candidate_count;
 }
 
-/* What plans may take of the device: as much as when it was idle, less what other programs have
- * taken since. The stage that it runs always fits. */
+/* The memory of the device that plans may use: the free memory when it was idle, less the memory
+ * that other programs have taken since. It always suffices for the stage that the device runs. */
 static uint64_t memory_of(const struct device_slot *device)
 {
     const int64_t idle = device->device.probe.free_memory_bytes;
@@ -113,7 +114,7 @@ bool candidates_suffice(const struct job_spec *spec, const struct candidates_sum
 
 /* ---- as values ---- */
 
-/* The devices of the job come first: its stages may stay. */
+/* The present devices of the job come first, so that its stages may stay. */
 static double rank(const struct placement_request *request, const struct device_slot *device)
 {
     return request->job && device->job == request->job ? INFINITY
@@ -162,7 +163,7 @@ static void keep_best(struct core *core, const struct placement_request *request
     core->candidate_count = kept;
 }
 
-/* At most what it had when it ran out of memory. */
+/* Limit the bytes of a device that ran out of memory before. */
 static uint64_t cap_bytes(const struct device_slot *device, const struct job_slot *job,
                           uint64_t bytes)
 {

@@ -8,7 +8,7 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 
-#define WAYS 8 /* places of a value */
+#define WAYS 8 /* places in the set of a value */
 #define SECONDS_MIN 1e-9
 
 /* A unit that runs is learned once at first and then every LEARN_MS, so that in all it counts
@@ -17,17 +17,17 @@
 #define LEARN_MS 30000
 #define KEEP 0.966
 #define REPEAT_WEIGHT (2 * (1 - KEEP))
-/* A unit of one device says less of another device. */
+/* Weight of a unit of one device in the fit of all devices: it says less about other devices. */
 #define FLEET_WEIGHT 0.2
 #define FLEET_KEEP 0.999
-/* How far the probes of an installation are from those of the prior: standard deviation of a
+/* Distance of the probes of an installation from those of the prior: standard deviation of a
  * logarithm. */
 #define FLEET_SD 3.0
 /* A unit this many deviations off counts as one at that distance: it may fit a cache. */
 #define SURPRISE_MAX 3.0
 
-/* Difference of logarithms that is more than the noise of a probe: two rates in 0.2 s on a share of
- * a processor, beside other programs, range over a factor of two. */
+/* Smallest difference of logarithms above the noise of a probe: two rates in 0.2 s on a share of a
+ * processor, beside other programs, range over a factor of two. */
 #define PROBE_NOISE 0.5
 #define PROBE_GAIN 0.5
 
@@ -144,8 +144,9 @@ static double slowness_of(const struct device_capacity *capacity,
            elementary_log(running_share(probe));
 }
 
-/* Probes in a row show how the device changes; their noise averages out. A probe after other work
- * shows it only if it differs clearly: units and products are not equally fast. */
+/* Consecutive probes show how the speed of the device changes; their noise averages out. A probe
+ * after other work counts only if it differs clearly, because units and matrix products do not have
+ * the same speed. */
 static void take_probe(struct device_capacity *capacity, const struct capacity_probe *probe)
 {
     const double slowness = slowness_of(capacity, probe);
@@ -225,7 +226,7 @@ static bool learn_weighted(const struct latency_start *start, double keep, doubl
     return latency_learn(start, keep, scaled, root * logarithm, fit);
 }
 
-/* Devices never measured start at what all devices together say. */
+/* Devices without measurements start from the fit of all devices. */
 void capacity_follow_fleet(struct capacity *capacity, enum unit_pass pass)
 {
     struct latency_vector vector;
@@ -235,8 +236,8 @@ void capacity_follow_fleet(struct capacity *capacity, enum unit_pass pass)
     }
 }
 
-/* The first measurement of a unit: all devices learn from it, and a device of which nothing was
- * known starts there. */
+/* The first measurement of a unit: all devices learn from it, and a device without earlier
+ * measurements starts from it. */
 static void learn_new(struct core *core, struct device_capacity *device, enum unit_pass pass,
                       const double *features, double logarithm)
 {
@@ -285,7 +286,7 @@ static void learn_unit(struct core *core, struct device_capacity *device,
     device->learned += is_new ? 1 : 0;
 }
 
-/* By how much the units that were measured before have changed together. */
+/* The common change of the units that were measured before, as a logarithm. */
 static double change_of(const struct capacity *capacity, const struct device_capacity *device,
                         const struct unit_work *work, const double (*seconds)[UNIT_PASSES],
                         size_t count)

@@ -7,14 +7,15 @@
 #include "coordinator/core/capacity.h"
 #include "coordinator/core/state.h"
 
-/* Predictions further than a factor of 20 from those for all devices are extrapolations. */
+/* Predictions that differ by more than a factor of 20 from those for all devices are
+ * extrapolations. */
 #define CORRECTION_MAX 3.0
-#define FRESH_MS 30000 /* a value this young is what the device does now */
-#define SD_MAX 0.7     /* of a logarithm: a plan that assumes more is no plan */
-/* Part of a unit's deviation from the regression that another device shares, and that is known of
- * it (bench/predictor.py). */
+#define FRESH_MS 30000 /* a value this young is the present time on the device */
+#define SD_MAX 0.7     /* of a logarithm: with more, a plan would be useless */
+/* Part of a unit's deviation from the regression that other devices share, measured with
+ * bench/predictor.py. */
 #define DONOR_SHARE 0.5
-/* Part of an old deviation from it that remains. */
+/* Part of an old deviation of the device itself that remains. */
 #define OWN_SHARE 0.9
 #define LN2 0.6931471805599453
 #define VALUE_SD 0.05 /* of a measured value's logarithm, at one half-life */
@@ -24,8 +25,8 @@ static double clamp(double value, double least, double most)
     return value < least ? least : value > most ? most : value;
 }
 
-/* The value and the prediction by their inverse variances. The value's is 0 while the unit runs and
- * then grows with 2^age - 1. */
+/* Combine the value and the prediction by their inverse variances. The variance of the value is 0
+ * while the unit runs and then grows with 2^age - 1. */
 static struct latency_answer combine(const struct core *core, const struct unit_value *value,
                                      double logarithm, struct latency_answer predicted)
 {
@@ -39,7 +40,7 @@ static struct latency_answer combine(const struct core *core, const struct unit_
         .sd = fmax(sqrt(share * grown), VALUE_SD)};
 }
 
-/* The vectors of a device, or of those never measured. */
+/* Solve for the vectors of a device, or for those of devices without measurements. */
 static void solve_device(const struct capacity *capacity, const struct device_capacity *device,
                          struct latency_vector *out)
 {
@@ -53,7 +54,7 @@ static void solve_device(const struct capacity *capacity, const struct device_ca
     }
 }
 
-/* What a vector's mean[LATENCY_FEATURES] expects of a unit. */
+/* The expected value of a unit by a vector's mean[LATENCY_FEATURES]. */
 static double mean_of(const double *mean, const struct unit_work *work, enum unit_pass pass)
 {
     double sum = 0;
@@ -63,10 +64,10 @@ static double mean_of(const double *mean, const struct unit_work *work, enum uni
     return clamp(sum, -LATENCY_TARGET_MAX, LATENCY_TARGET_MAX);
 }
 
-/* Let the device that measured the unit last correct the prediction: by what the unit took there,
- * and the difference of both regressions: what slows the other device down as a whole is not part
- * of it. Of an old time of the device itself most remains: its units differ from the regression for
- * good. */
+/* Correct the prediction by the device that measured the unit last, the donor. The correction is
+ * the deviation of the measured time from the donor's own regression, so that the speed of the
+ * donor as a whole does not count. If the donor is the device itself, most of an old deviation
+ * remains, because the units of a device differ permanently from its regression. */
 static void ask_donor(const struct core *core, const struct device_capacity *device,
                       const struct unit_work *work, enum unit_pass pass,
                       struct latency_answer *answer)

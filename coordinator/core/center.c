@@ -62,7 +62,7 @@ static bool is_awaited(const struct core *core, const struct job_slot *job, cons
     return false;
 }
 
-/* Blobs are found by their content, so that other jobs may have the same. */
+/* Blobs are addressed by their content, so other jobs may refer to the same blob. */
 static bool is_referred(const struct core *core, const struct job_slot *by, const char *sha256)
 {
     if (core->kept_count == KEPT_MAX) {
@@ -107,8 +107,8 @@ void center_drop(struct core *core, struct job_slot *job, struct center_version 
 {
     if (version->count > 0) {
         version->count = 0;
-        /* The blob of a model of one unit may be the exported file of an equal job: it is left to
-         * the sweep at start. */
+        /* If the model has one unit, the blob may be the exported file of an equal job. The sweep
+         * at the next start deletes it if nothing refers to it. */
         for (size_t u = 0; job->unit_count > 1 && u < job->unit_count && act_may_delete(core);
              u++) {
             bool first = version->present[u];
@@ -132,7 +132,7 @@ void center_keep(struct core *core, const char *sha256)
     }
 }
 
-/* A list that was full is incomplete: what it lacks is not known. */
+/* A list that was full is incomplete, and its missing entries are unknown. */
 void center_release(struct core *core, const char *sha256)
 {
     for (size_t i = 0; core->kept_count < KEPT_MAX && i < core->kept_count; i++) {
@@ -175,8 +175,8 @@ void center_discard(struct core *core, struct job_slot *job)
 {
     struct center_version *coming = center_coming(job), *whole = center_whole(job);
     if (coming->count > 0) {
-        /* Rows can only be deleted from the lowest version up: delete all and write those of the
-         * whole version again. */
+        /* Rows can only be deleted from the lowest version up, so delete all rows and write those
+         * of the whole version again. */
         act_forget(core, OBJECT_CENTER_UNIT, job->job.id.text, INT64_MAX);
         for (size_t u = 0; whole->count > 0 && u < job->unit_count; u++) {
             act_persist(core, OBJECT_CENTER_UNIT, &whole->unit[u]);

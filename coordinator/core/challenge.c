@@ -1,5 +1,5 @@
-/* The coordinator challenges a device that others cannot reach at once, because its lease alone
- * would show the loss too late. Its answer decides between a lost device and a broken link
+/* If other devices cannot reach a device, the coordinator challenges it at once, because its lease
+ * would show the loss too late. The answer decides between a lost device and a broken link
  * (suspicion.c). */
 #include "coordinator/core/challenge.h"
 

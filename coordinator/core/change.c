@@ -1,5 +1,6 @@
-/* One way to weigh a change: a free device, drift and a cordoned device are only different reasons
- * to look. The plan is searched for outside of the step, job after job. */
+/* All changes are weighed in the same way: a free device, drift and a cordoned device are only
+ * different reasons for a check. The search for the plan runs outside of the step, one job at a
+ * time. */
 #include "coordinator/core/change.h"
 
 #include <inttypes.h>
@@ -23,7 +24,7 @@
 #include "coordinator/core/strategy.h"
 #include "coordinator/core/traffic.h"
 
-#define REBUILD_SECONDS 1.0 /* of a plan that has not been prepared yet */
+#define REBUILD_SECONDS 1.0 /* assumed for a plan that has not been prepared yet */
 #define LONGEST_MS 1e12
 
 static bool may_change(const struct job_slot *job)
@@ -39,7 +40,7 @@ static bool may_grow(const struct core *core, const struct job_slot *job)
            scheduler_any_free(core);
 }
 
-/* ---- what a change takes ---- */
+/* ---- the cost of a change ---- */
 
 static double seconds_over(struct core *core, const char *from, const char *to, double bytes)
 {
@@ -61,8 +62,8 @@ static double state_bytes(const struct core *core, const struct job_slot *job, d
     return total > 0 ? bytes / total * (double)job->generation.state_bytes : 0;
 }
 
-/* Units that change hands come from their devices one after the other; stages load side by side.
- * The round of copies that follows goes from each keeper to the next one. */
+/* A stage loads its moved units one after the other; stages load in parallel. In the following
+ * round of copies, each keeper sends to the next one. */
 static void time_move(struct core *core, const struct job_slot *job, const struct planned *planned,
                       struct drift_change *change)
 {
@@ -92,8 +93,8 @@ static void time_move(struct core *core, const struct job_slot *job, const struc
     }
 }
 
-/* The present step. If a stage alone now takes longer than the last steps, these were before a
- * device slowed down, and say nothing of the plan. */
+/* The seconds of the present step. If one stage alone now takes longer than the last steps did, a
+ * device has slowed down since, and these steps do not measure the plan any more. */
 static double measured_seconds(const struct core *core, const struct job_slot *job)
 {
     const double steps = progress_recent_seconds(job, DRIFT_RECENT_STEPS);
@@ -105,9 +106,9 @@ static double measured_seconds(const struct core *core, const struct job_slot *j
     return slowest > (1 + DRIFT_SHARE) * steps ? slowest : steps;
 }
 
-/* Both plans are predicted with the speeds of now, and the gain is the difference: what predictions
- * leave out is in both. Predictions above the measured step are scaled down to it. A present step
- * of 0: unknown. */
+/* Both plans are predicted with the present speeds, and the gain is the difference, so that common
+ * errors of the predictions cancel. Predictions above the measured step are scaled down to it. A
+ * present step of 0: unknown. */
 static void time_steps(const struct core *core, const struct job_slot *job,
                        const struct planned *planned, struct drift_change *change)
 {
@@ -133,7 +134,8 @@ static bool same_codecs(const struct plan *plan, const struct planned *planned)
     return same;
 }
 
-/* Stages that were slower than their prediction are not tried again until a speed has changed. */
+/* Whether the plan is a rejected one: stages that were slower than predicted are not tried again
+ * until a speed has changed. */
 static bool is_rejected(struct core *core, struct job_slot *job, const struct planned *planned)
 {
     const struct job_rejected *rejected = &job->job.rejected;
@@ -175,7 +177,7 @@ static void change(struct core *core, struct job_slot *job, const struct planned
     int reason = joined ? PLAN_DEVICE_JOINED : PLAN_DRIFT;
     const double measured = measured_seconds(core, job);
     job->job.corrected = core->now_ms < job->drift.cool_ms;
-    /* No other change before this one has paid for itself. */
+    /* The next change must wait until this one has paid for itself. */
     double cool_ms = fmin(fmax(1000 * pays_seconds, DRIFT_COOL_MS), LONGEST_MS);
     drift_cool(core, job, (int64_t)cool_ms);
     job->job.has_trial = job->progress.step_count >= DRIFT_STEPS_MEASURED;
@@ -200,7 +202,7 @@ void change_planned(struct core *core, struct job_slot *job, int code)
     layout_request(&job->plan, &now);
     if (code == 0 && !asking_holds(core, job, planned)) {
         job->drift.looked = 0;
-        job->drift.due = core->joinable = true; /* a device of the answer has left: look again */
+        job->drift.due = core->joinable = true; /* a device of the answer has left: check again */
         return;
     }
     struct drift_change move = {
@@ -227,7 +229,7 @@ void change_planned(struct core *core, struct job_slot *job, int code)
     }
 }
 
-/* ---- back to the plan before ---- */
+/* ---- back to the previous plan ---- */
 
 static bool all_there(struct core *core, const struct job_slot *job,
                       const struct replan_request *stages)
@@ -294,14 +296,14 @@ static bool look(struct core *core, struct job_slot *job)
             !(job->job.has_last_check && job->job.last_check.verdict == CHECK_COOLS_DOWN)) {
             drift_checked(core, job, CHECK_COOLS_DOWN, 0, 0);
         }
-        avoidance_wait(core, job); /* it is looked at again when the cool-down is over */
+        avoidance_wait(core, job); /* the next check is when the cool-down is over */
         mark_job(core, job);
     }
     if (cools && !corrects) {
         return false;
     }
     drift->tried = corrects;
-    drift->due = corrects; /* it is looked at again, if it stays as it is */
+    drift->due = corrects; /* if a correction changes nothing, the check is repeated later */
     asking_open(core, job, ASKING_CHANGE);
     return true;
 }
@@ -309,7 +311,7 @@ static bool look(struct core *core, struct job_slot *job)
 void change_run(struct core *core)
 {
     if (core->asking.number != 0) {
-        return; /* after that answer */
+        return; /* the pass continues after that answer */
     }
     if (!core->join_open) {
         core->join_due = false;
@@ -322,7 +324,7 @@ void change_run(struct core *core)
             continue;
         }
         if (!act_room(core)) {
-            return; /* the rest in the next step */
+            return; /* the pass continues in the next step */
         }
         job->drift.looked = core->join_pass;
         if (job->drift.goes_back) {

@@ -59,8 +59,8 @@ static bool found_damage(const struct failure *failure)
     return strcmp(failure->code, "snapshot") == 0;
 }
 
-/* A device that fails again is charged itself. The job is charged when another device fails in the
- * same way. */
+/* A repeated failure of one device is charged to the device only. The job is charged when another
+ * device fails in the same way. */
 static bool charge(struct job_slot *job, const struct failure *failure)
 {
     struct charge *charge = &job->charges.same_way;
@@ -82,9 +82,9 @@ static bool charge(struct job_slot *job, const struct failure *failure)
     return false;
 }
 
-/* Charges the job itself. A job that stalls gets more and more time first, and is charged
- * afterwards, whichever device was at work. Lost or restarted devices and broken links are not
- * charged. Returns whether the job is to blame by now. */
+/* Charge the job itself. A job that stalls first gets more and more time. After that it is charged,
+ * whichever device was at work. Lost or restarted devices and broken links are not charged. Return
+ * whether the job is to blame by now. */
 static bool count_fault(struct job_slot *job, const struct failure *failure)
 {
     switch (failure->cause) {
@@ -107,8 +107,8 @@ static bool count_fault(struct job_slot *job, const struct failure *failure)
     return charge(job, failure) && job->charges.same_way.count >= FAILURES_MAX;
 }
 
-/* Whether a device could not load the version that the generation was to start from. A damaged copy
- * does not discredit the version: other devices have it, or the next start is another one. */
+/* Whether a device could not load the start version of the generation. A damaged copy does not
+ * discredit the version: other devices have copies, or the next start is another version. */
 static bool blames_start(const struct core *core, const struct job_slot *job,
                          const struct failure *failure)
 {
@@ -144,7 +144,7 @@ bool charges_count(struct core *core, struct job_slot *job, const struct failure
     if (advanced) {
         charges_progress(job, job->progress.reached_step);
     }
-    links_count(core, job, failure->cause == FAILURE_LINK); /* this one begins the next row */
+    links_count(core, job, failure->cause == FAILURE_LINK); /* after progress: a new series */
     avoid_devices(core, job, failure, advanced);
     if (job->progress.reached_step > job->plan.resume_version) {
         charges_start_loaded(job);
@@ -153,7 +153,7 @@ bool charges_count(struct core *core, struct job_slot *job, const struct failure
     }
     if (failure->cause == FAILURE_DEADLINE && job->plan.state == PLAN_PREPARING &&
         job->stall.late_shift < LATE_SHIFT_MAX) {
-        job->stall.late_shift++; /* a slow device must not be late for ever */
+        job->stall.late_shift++; /* a slow device must be able to meet the deadline at last */
     }
     return count_fault(job, failure);
 }

@@ -17,7 +17,7 @@ size_t class_groups_count(size_t class_count, size_t device_count)
     return count < GROUP_CLASSES_MIN ? 0 : count;
 }
 
-/* The device of which a group gets the largest part: a further group divides its time. */
+/* The device with the most speed per group: a further group divides its time. */
 static size_t largest_part(const double *device, const size_t *share, size_t device_count)
 {
     size_t most = 0;
@@ -27,7 +27,7 @@ static size_t largest_part(const double *device, const size_t *share, size_t dev
     return most;
 }
 
-/* The device whose next group begins first; of several the fastest. */
+/* The device whose next group begins first; of equal ones the fastest. */
 static size_t next_begin(const size_t *share, const size_t *begun, size_t device_count)
 {
     size_t next = SIZE_MAX;
@@ -121,7 +121,7 @@ double class_groups_load(const struct class_problem *problem, size_t group, doub
 
 /* ---- classes ---- */
 
-/* Which group each class belongs to, while it is searched for. */
+/* The state of the search for the group of each class. */
 struct division {
     const struct class_problem *problem;
     size_t order[COUNTED_CLASSES_MAX]; /* classes, the largest first */
@@ -149,7 +149,7 @@ static void sort_classes(struct division *division)
     }
 }
 
-/* Whether groups that have too few classes need all that are left. */
+/* Whether the groups that have too few classes need all remaining classes. */
 static bool is_scarce(const struct division *division, size_t left)
 {
     size_t missing = 0;
@@ -198,8 +198,8 @@ static size_t slowest(const struct division *division)
     return slow;
 }
 
-/* Move a class out of the slowest group, or swap it for another's (SIZE_MAX: none), if both groups
- * are then faster than it was. */
+/* Move a class out of the slowest group, or swap it for a class of another group (SIZE_MAX: none),
+ * if both groups are then faster than the slowest group was. */
 static bool try_exchange(struct division *division, size_t slow, size_t class, size_t group,
                          size_t other)
 {
@@ -259,7 +259,7 @@ static void add_group(struct class_groups *out, const struct division *division,
     made->class_count = (int64_t)out->class_count - made->class_first;
 }
 
-/* The second half of each group's classes and the first half of the next one's. */
+/* Each replica has the second half of a group's classes and the first half of the next group's. */
 static void add_replicas(struct class_groups *out, size_t set)
 {
     for (size_t g = 0; g < set; g++) {
@@ -276,7 +276,7 @@ static void add_replicas(struct class_groups *out, size_t set)
     }
 }
 
-/* A multiple of the widths' unit. */
+/* The least width, as a multiple of the widths' unit. */
 static double least_width(double width_min)
 {
     return ceil(width_min * WIDTH_UNITS - 1e-9) / WIDTH_UNITS;
@@ -341,20 +341,20 @@ double class_groups_own(const struct class_problem *problem, const struct class_
     return own;
 }
 
-/* Widths of one load. */
+/* The range of widths with at most one load. */
 struct span {
     double least, most;
 };
 
-/* Where the load reaches the limit between known widths k and k + 1. */
+/* The width between the known widths k and k + 1 at which the load reaches the limit. */
 static double crossing(const struct slice_cost *cost, size_t k, double limit)
 {
     const double low = cost->load[k], high = cost->load[k + 1];
     return cost->width[k] + (limit - low) / (high - low) * (cost->width[k + 1] - cost->width[k]);
 }
 
-/* The greatest width with at most this load of a sample, and the widths below it for which that
- * holds without a gap. Without any both are the least. */
+/* The greatest width with at most this load of a sample, and the end of the contiguous range of
+ * such widths below it. If there is no such width, both are the least width. */
 static struct span span_within(const struct slice_cost *cost, double width_min, double limit)
 {
     size_t top = cost->count;
@@ -373,7 +373,7 @@ static struct span span_within(const struct slice_cost *cost, double width_min, 
     return (struct span){fmax(least, width_min), fmax(most, width_min)};
 }
 
-/* The spans of all groups by the largest load. Returns the sum of the greatest widths. */
+/* Write the spans of all groups for a largest load. Return the sum of the greatest widths. */
 static double spans_within(const struct class_problem *problem, const double *own, size_t count,
                            double load, struct span *span)
 {
@@ -386,7 +386,8 @@ static double spans_within(const struct class_problem *problem, const double *ow
     return sum;
 }
 
-/* Take what is more than one from all groups alike, but from none so much that its load rises. */
+/* Reduce the widths of all groups proportionally until their sum is one, without a rise of any
+ * load. */
 static void shrink(const struct span *span, size_t count, double width_min, double *width)
 {
     double most = 0, least = 0;
@@ -394,7 +395,7 @@ static void shrink(const struct span *span, size_t count, double width_min, doub
         most += span[g].most;
         least += span[g].least;
     }
-    const bool fits = least <= 1; /* else loads rise all the same */
+    const bool fits = least <= 1; /* else a rise of loads is inevitable */
     least = fits ? least : width_min * (double)count;
     for (size_t g = 0; g < count; g++) {
         const double low = fits ? span[g].least : width_min;
@@ -402,8 +403,8 @@ static void shrink(const struct span *span, size_t count, double width_min, doub
     }
 }
 
-/* Round down to multiples, none below the least, and give what is left to the largest remainders:
- * the sum is exactly one. */
+/* Round widths down to multiples, but not below the least width, and give the rest to the largest
+ * remainders, so that the sum is exactly one. */
 static void round_widths(struct class_groups *groups, const double *width, double width_min)
 {
     int64_t units[GROUPS_MAX], left = WIDTH_UNITS;

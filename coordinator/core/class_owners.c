@@ -19,13 +19,13 @@ static size_t count_classes(const struct class_owner *owner)
 
 /* ---- which devices ---- */
 
-/* Devices that may have a group, those with the fewest samples first; of equals the slowest. */
+/* Devices that may have a group: the fewest samples first, of equal ones the slowest first. */
 struct chosen {
     const struct owner_problem *problem;
     size_t owner[OWNERS_MAX];
     int64_t samples[OWNERS_MAX]; /* of each owner of the problem */
     size_t count;
-    size_t has[OFFER_CLASSES_MAX]; /* of them, by class */
+    size_t has[OFFER_CLASSES_MAX]; /* number of these devices that have the class */
 };
 
 static bool comes_before(const struct chosen *chosen, size_t a, size_t b)
@@ -56,7 +56,7 @@ static void list_usable(const struct owner_problem *problem, struct chosen *chos
     }
 }
 
-/* Whether each of its classes is on enough of the others. */
+/* Whether each class of the device is on enough of the other devices. */
 static bool is_spare(const struct chosen *chosen, const struct class_owner *owner)
 {
     bool spare = true;
@@ -67,7 +67,8 @@ static bool is_spare(const struct chosen *chosen, const struct class_owner *owne
     return spare;
 }
 
-/* Leave devices out until there are so many. One that is not spare never becomes it. */
+/* Leave out spare devices until `count` remain. One pass suffices: a device that is not spare never
+ * becomes spare. */
 static bool choose(struct chosen *chosen, size_t count)
 {
     size_t kept = 0;
@@ -88,13 +89,13 @@ static bool choose(struct chosen *chosen, size_t count)
 
 /* ---- which classes ---- */
 
-/* Which classes each group has, while they are searched for. */
+/* The state of the search for the classes of each group. */
 struct owning {
     const struct owner_problem *problem;
     const struct class_owner *owner[GROUPS_MAX];
     size_t group_count;
     bool may[GROUPS_MAX][OFFER_CLASSES_MAX], has[GROUPS_MAX][OFFER_CLASSES_MAX];
-    size_t count[GROUPS_MAX], most[GROUPS_MAX]; /* classes: now, and at most */
+    size_t count[GROUPS_MAX], most[GROUPS_MAX]; /* present and greatest number of classes */
     size_t served[OFFER_CLASSES_MAX];
     double own[GROUPS_MAX], all[GROUPS_MAX]; /* samples */
 };
@@ -128,8 +129,8 @@ static double load_of(const struct owning *owning, size_t group, double own)
            owning->owner[group]->speed;
 }
 
-/* The samples that a device must have of a class to get it: a part of those of the best devices, or
- * any. */
+/* The least samples of a class with which a device may get the class: a share of those of the best
+ * devices, at least 1. */
 static double least_samples(const struct owning *owning, size_t class, double share)
 {
     double best[2] = {0, 0};
@@ -151,7 +152,8 @@ static void list_choices(struct owning *owning, double share)
     }
 }
 
-/* Find one more class for a group, if need be one of another group that finds one in its place. */
+/* Find one more class for a group. If necessary, take it from another group that finds a
+ * replacement. */
 static bool find_class(struct owning *owning, size_t group, bool *seen)
 {
     for (size_t c = 0; c < owning->problem->class_count; c++) {
@@ -174,7 +176,7 @@ static bool find_class(struct owning *owning, size_t group, bool *seen)
     return false;
 }
 
-/* The group that is fastest with the class. GROUPS_MAX: none has room. */
+/* The group that is fastest with the class. GROUPS_MAX: no group has room. */
 static size_t fastest_with(const struct owning *owning, size_t class)
 {
     size_t best = GROUPS_MAX;
@@ -190,7 +192,7 @@ static size_t fastest_with(const struct owning *owning, size_t class)
     return best;
 }
 
-/* Find a group for a class, if need be one whose other class goes to another. */
+/* Find a group for a class. If necessary, move another class of this group to another group. */
 static bool find_group(struct owning *owning, size_t class, bool *seen)
 {
     const size_t free = fastest_with(owning, class);
@@ -214,7 +216,8 @@ static bool find_group(struct owning *owning, size_t class, bool *seen)
     return false;
 }
 
-/* First two classes for each group, then a group for each class: neither undoes the other. */
+/* First find two classes for each group, then a group for each class. The second step keeps the
+ * result of the first. */
 static bool divide(struct owning *owning)
 {
     const struct owner_problem *problem = owning->problem;
@@ -232,7 +235,7 @@ static bool divide(struct owning *owning)
     return done;
 }
 
-/* ---- faster ---- */
+/* ---- improvements ---- */
 
 static size_t slowest(const struct owning *owning)
 {
@@ -245,15 +248,16 @@ static size_t slowest(const struct owning *owning)
     return slow;
 }
 
-/* Whether a group may have the class instead of one of its own (OFFER_CLASSES_MAX: beside them). */
+/* Whether a group may have the class in place of one of its own (OFFER_CLASSES_MAX: in addition).
+ */
 static bool may_get(const struct owning *owning, size_t group, size_t class, size_t instead)
 {
     const bool room = instead < OFFER_CLASSES_MAX || owning->count[group] < owning->most[group];
     return owning->may[group][class] && !owning->has[group][class] && room;
 }
 
-/* Move a class out of the slowest group, or swap it for another's (OFFER_CLASSES_MAX: none), if
- * both groups are then faster than it was. */
+/* Move a class out of the slowest group, or swap it for a class of another group
+ * (OFFER_CLASSES_MAX: none), if both groups are then faster than the slowest group was. */
 static bool try_exchange(struct owning *owning, size_t slow, size_t class, size_t group,
                          size_t other)
 {
@@ -308,7 +312,7 @@ static bool improve(struct owning *owning)
     return false;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole choice ---- */
 
 static bool assign(const struct chosen *chosen, double share, struct owning *owning)
 {

@@ -73,7 +73,7 @@ static bool fits(const struct swaps *swaps, size_t group, double own)
            swaps->most[group];
 }
 
-/* Give the group a class that it prefers for one that it does not. */
+/* Give the group a preferred class in exchange for one that it does not prefer. */
 static bool try_swap(struct swaps *swaps, size_t group, int64_t *given, size_t other,
                      int64_t *taken)
 {

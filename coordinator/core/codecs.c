@@ -4,7 +4,7 @@
 #define PROTOCOL_OF_CODECS 2
 #define NO_TIME 1e300
 
-/* Values of a tensor large enough that the ratio is that of large ones. */
+/* Values of a tensor that is large enough for the compression ratio of large tensors. */
 #define VALUES 1048576u
 
 const enum codec codecs_auto[CODECS_AUTO] = {CODEC_NONE, CODEC_Q8, CODEC_Q4};

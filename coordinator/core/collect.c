@@ -92,7 +92,7 @@ void collect_advance(struct core *core, struct job_slot *job)
     }
     exports_on_the_way(core, job);
     if (kept_owes(job)) {
-        return; /* the answer to its export continues here */
+        return; /* continues with the answer to the export */
     }
     job->center.whole = 1 - job->center.whole;
     job->job.version = coming->version;
@@ -134,7 +134,7 @@ void collect_on_blob(struct core *core, const struct event *event)
                     "unit %" PRId64 " at version %" PRId64
                     " is not expected from '%s' in generation %" PRId64,
                     unit->unit, unit->version, event->blob_stored.device.text, unit->generation);
-        return; /* the blob may be on its way for somebody else: its upload's end looks */
+        return; /* the blob may be part of another upload, whose end checks again */
     }
     struct job_slot *job = slots_job(core, unit->job.text);
     struct center_version *coming = center_coming(job);
@@ -170,7 +170,7 @@ void collect_on_exported(struct core *core, const struct event *event)
     exports_on_done(core, event);
     struct job_slot *job = slots_job(core, event->exported.job.text);
     if (job && states_plan_active(job) && !job->mark.ended) {
-        collect_advance(core, job); /* it may have waited for a checkpoint */
+        collect_advance(core, job); /* the collection may have waited for a checkpoint */
     }
 }
 

@@ -189,7 +189,8 @@ static void handle_verb(struct core *core, const struct event *event)
 static void handle_heartbeat(struct core *core, const struct event *event)
 {
     const struct heartbeat *heartbeat = event->heartbeat.heartbeat;
-    /* A group that says that it has stopped may have no device any more afterwards. */
+    /* Find the group first: if it reports that it has stopped, it may lose its device in this step.
+     */
     struct job_slot *group = gossip_job_of(core, heartbeat);
     heartbeats_on_heartbeat(core, event);
     if (core->beating && group) {
@@ -214,8 +215,8 @@ static void handle_planned(struct core *core, const struct event *event)
 
 /* ---- the end of a step ---- */
 
-/* Those left over from an earlier step are not marked: marks take room from the actions that are to
- * settle them. */
+/* Failures from an earlier step are not marked, because marks take room from the actions that
+ * settle these failures. */
 static void settle_failures(struct core *core)
 {
     bool all = core->unsettled;
@@ -252,8 +253,8 @@ static void flush_device(struct core *core, struct device_slot *device)
     core->device_due_ms[table_slot(&core->devices, device)] = lease_next_ms(core, device);
 }
 
-/* The row is written on every change of state and now and then for progress; the revision rises
- * with progress at most once a heartbeat. */
+/* The row is written on every change of state and occasionally for progress. Progress raises the
+ * revision at most once per heartbeat. */
 static void flush_job(struct core *core, struct job_slot *job)
 {
     int64_t store_ms = 5 * core->config.heartbeat_ms;
@@ -294,8 +295,8 @@ static void flush_job(struct core *core, struct job_slot *job)
         false;
 }
 
-/* The scheduler looks at a job whose wait is over, at the latest when the open question has been
- * answered: no tick is needed for that. */
+/* A job whose wait is over needs no tick: the scheduler visits it at the latest after the answer to
+ * the open question. */
 static int64_t job_due_ms(const struct job_slot *job)
 {
     int64_t timer_ms[TIMER_COUNT];
@@ -309,7 +310,7 @@ static int64_t job_due_ms(const struct job_slot *job)
     return timers_next_ms(timer_ms, TIMER_COUNT);
 }
 
-/* Devices that drain are left first. */
+/* Plans leave draining devices before other changes. */
 static void change_plans(struct core *core)
 {
     if (core->joinable) {
@@ -317,7 +318,7 @@ static void change_plans(struct core *core)
         core->drain_due = core->join_due = true;
     }
     if (core->schedule || core->pass_open) {
-        return; /* jobs that wait come before */
+        return; /* waiting jobs come first */
     }
     if (core->drain_due || core->drain_open) {
         drain_run(core);
