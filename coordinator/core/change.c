@@ -243,7 +243,7 @@ static bool all_there(struct core *core, const struct job_slot *job,
     return true;
 }
 
-/* If a device of the plan before has left, the next best plan is asked for. */
+/* If a device of the previous plan has left, ask for the next best plan. */
 static void go_back(struct core *core, struct job_slot *job)
 {
     const struct replan_request *before = &job->job.trial.before;

@@ -24,7 +24,7 @@
 
 /* ---- copies ---- */
 
-/* The newest stay. */
+/* Keep the newest copies. */
 static void add_copy(struct replica_unit *unit, const struct device_slot *device,
                      const struct holding *holding)
 {
@@ -190,7 +190,7 @@ bool core_plan_question(struct core *core, const struct event_plan_question *ask
     return true;
 }
 
-/* Devices that the question lists and that cannot work for the job now. */
+/* Add the devices that the question lists and that cannot work for the job now. */
 static void add_unavailable(const struct core *core, const struct event_plan_question *asked,
                             const struct job_slot *job, struct job_preview *preview)
 {

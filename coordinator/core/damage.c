@@ -14,7 +14,7 @@
 #include "coordinator/core/states.h"
 #include "coordinator/core/text.h"
 
-/* ---- a version on its way ---- */
+/* ---- a coming version ---- */
 
 /* The devices assume that the unit is stored, so the core requests it again: by the next round or,
  * at a stop and at the end, by a generation that starts where this one stopped. */
@@ -31,7 +31,7 @@ static void lose_coming(struct core *core, struct job_slot *job)
 
 /* ---- a whole version ---- */
 
-/* Whether the job works with the version now: loads it, or waits for its export. */
+/* Whether the job uses the version now: it loads it, or waits for its export. */
 static bool rests_on(const struct job_slot *job, int64_t version)
 {
     enum phase phase = states_phase(job);

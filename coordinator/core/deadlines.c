@@ -13,7 +13,7 @@
 #define CHALLENGE_MS_MIN 250
 #define PREPARE_MS 60000
 #define STOP_MS 30000
-#define STOP_STEPS 10     /* or so many, if they take longer */
+#define STOP_STEPS 10     /* or the time of so many steps, if that is longer */
 #define MEASURED_FACTOR 2 /* limit of a prediction, as a multiple of this plan's measurement */
 #define KNOWN_FACTOR 10   /* the same, of the measurements of earlier plans */
 #define EVALUATION_FACTOR                                                                          \
@@ -27,8 +27,8 @@ static int64_t as_ms(double ms)
     return (int64_t)fmin(ms, 1e12);
 }
 
-/* Two heartbeats are missed when the third is half due: one that is late does not make a suspect.
- */
+/* Two heartbeats are missed, and half of the interval to the third has passed: a single late
+ * heartbeat does not make a device suspect. */
 int64_t deadlines_suspect_ms(const struct core *core)
 {
     int64_t ms = 2 * core->config.heartbeat_ms + core->config.heartbeat_ms / 2;
@@ -41,7 +41,7 @@ int64_t deadlines_first_lease_ms(const struct core *core)
     return ms > core->config.lease_ms ? ms : core->config.lease_ms;
 }
 
-/* A device whose heartbeats are late as a rule is given more time to answer. */
+/* A device with regularly late heartbeats gets more time to answer. */
 int64_t deadlines_challenge_ms(const struct core *core, const struct device_slot *device)
 {
     int64_t ms = as_ms(4 * device->challenge.jitter_ms);
@@ -66,7 +66,7 @@ int64_t deadlines_prepare_ms(const struct core *core, const struct job_slot *job
 }
 
 /* Measurements bound predictions: one transfer to a frozen device must not make every device wait
- * for hours. Another plan of the job may be slower, but not by any factor. */
+ * for hours. Another plan of the job may be slower, but only by a limited factor. */
 static double measured_or_predicted(const struct job_slot *job)
 {
     double predicted = job->has_plan ? job->plan.predicted_step_seconds : 0;
@@ -112,7 +112,7 @@ static int64_t evaluation_timeout_ms(const struct job_slot *job)
     return evaluates(job) ? as_ms(1000 * EVALUATION_FACTOR * evaluation_seconds(job) + STOP_MS) : 0;
 }
 
-/* As the agents do: at multiples of every_epochs, and after the last step. */
+/* As the agents, evaluate at multiples of every_epochs and after the last step. */
 static bool evaluates_now(const struct job_slot *job)
 {
     int64_t steps_per_epoch = job_epoch_samples(&job->job.data) / job->job.spec.batch;
@@ -139,7 +139,7 @@ int64_t deadlines_stop_ms(const struct job_slot *job)
     return ms + (job->progress.reached_step == job->total_steps ? evaluation_timeout_ms(job) : 0);
 }
 
-/* Where steps overlap, a batch is on its way for as many steps as there are batches in flight. */
+/* If steps overlap, a batch takes as many steps as there are batches in flight. */
 static double steps_in_flight(const struct job_slot *job)
 {
     bool overlap = job->has_plan && job->job.spec.pipeline == JOB_ASYNC;
@@ -159,7 +159,7 @@ void deadlines_fill(const struct core *core, struct job_slot *job)
     deadlines->step_ms = as_ms(fmax(5000 * expected, STEP_MS_MIN));
     double peer_ms = fmax((double)deadlines->step_ms / 4, PEER_MS_MIN);
     deadlines->peer_ms =
-        as_ms(fmin(peer_ms, (double)core->config.lease_ms)); /* the lease decides by then */
+        as_ms(fmin(peer_ms, (double)core->config.lease_ms)); /* after a lease, the lease decides */
     deadlines->link_ms = as_ms(fmax(2 * (double)deadlines->peer_ms, LINK_MS_MIN));
     deadlines->evaluation_ms = evaluation_timeout_ms(job);
     deadlines->prepare_ms = deadlines_prepare_ms(core, job);

@@ -1,5 +1,5 @@
-/* The edge deletes the blobs after the commit, as far as nothing needs them: a content may belong
- * to other objects, also to rows that the core does not hold. */
+/* The edge deletes blobs after the commit unless they are still needed: the same content may belong
+ * to other objects, including rows that the core does not hold. */
 #include "coordinator/core/deletions.h"
 
 #include <inttypes.h>
@@ -14,9 +14,9 @@
 
 #define USERS_NAMED 3
 
-/* ---- who uses it ---- */
+/* ---- users ---- */
 
-/* Texts of the jobs that use something. */
+/* The jobs that use an object, as texts. */
 struct users {
     char text[MESSAGE_SIZE / 2];
     size_t count;
@@ -38,7 +38,7 @@ static bool same(const char *used, const char *sha256)
 
 static bool job_uses(const struct job *job, const struct event_delete *deletion)
 {
-    if (deletion->kind == DELETE_MODEL) { /* its description is stored with the job too */
+    if (deletion->kind == DELETE_MODEL) { /* a job stores its own copy of the description */
         return strcmp(job->spec.model.name, deletion->id) == 0;
     }
     for (size_t i = 0; i < deletion->sha256_count; i++) {
@@ -51,8 +51,8 @@ static bool job_uses(const struct job *job, const struct event_delete *deletion)
     return false;
 }
 
-/* Its next phase starts from the models of its parts, which are jobs that have ended, and of its
- * harvest. Groups begin again with the newest average, and those that live with theirs. */
+/* The next phase of a parent starts from the models of its ended parts and of its harvest. Groups
+ * begin again with the newest average, and live groups with the average from which they started. */
 static bool parent_uses(const struct core *core, const struct parent_slot *slot,
                         const struct event_delete *deletion)
 {
@@ -76,7 +76,7 @@ static bool parent_uses(const struct core *core, const struct parent_slot *slot,
     return uses;
 }
 
-/* Live jobs that need one of the contents. What the parts of a parent use, it uses. */
+/* List the live jobs that need one of the contents. A parent uses the objects of its parts. */
 static struct users find_users(const struct core *core, const struct event_delete *deletion)
 {
     struct users users = {.count = 0};
@@ -95,7 +95,7 @@ static struct users find_users(const struct core *core, const struct event_delet
     return users;
 }
 
-/* Another name of the same content keeps it for the jobs. */
+/* Whether another data set has the same content and so keeps it for the jobs. */
 static bool has_twin(const struct core *core, const struct event_delete *deletion)
 {
     for (size_t i = 0; deletion->kind == DELETE_DATASET && i < core->datasets.count; i++) {
@@ -127,7 +127,7 @@ static bool is_used(struct core *core, const struct event_delete *deletion)
 
 /* ---- deleting ---- */
 
-/* The rows that the core holds; of the others the edge has read them. */
+/* A kind of deletable object. The core holds some of the rows; the edge has read the others. */
 struct stored_kind {
     enum object_kind object;
     enum problem_code unknown;
@@ -143,7 +143,7 @@ static const struct stored_kind kinds[] = {
     [DELETE_INCIDENT] = {OBJECT_INCIDENT, PROBLEM_UNKNOWN_INCIDENT, "incident_deleted", "incident"},
 };
 
-/* Forget what the core holds of it. */
+/* Remove the object from the core, if the core holds it. */
 static void release(struct core *core, const struct event_delete *deletion)
 {
     struct table *tables[] = {[DELETE_DATASET] = &core->datasets,
@@ -203,7 +203,7 @@ void deletions_on_delete(struct core *core, const struct event *event)
         return;
     }
     release(core, deletion);
-    if (!deletion->parts_only) { /* before its parts: the audit names the first that changes */
+    if (!deletion->parts_only) { /* before its parts: the audit names the first changed object */
         act_forget(core, kind->object, deletion->id, 0);
     }
     for (size_t i = 0; i < deletion->part_count; i++) {

@@ -48,7 +48,7 @@ void device_assign(struct core *core, struct device_slot *device, struct job_slo
         mark_device_changed(core, device);
     }
     device->stage = stage;
-    device->challenge.trouble_count = 0; /* of the generation before */
+    device->challenge.trouble_count = 0; /* these reports are about the previous generation */
     device->challenge.busy_ms = 0;
     mark_device_touched(core, device);
 }

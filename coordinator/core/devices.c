@@ -63,7 +63,7 @@ void devices_tick(struct core *core)
     }
 }
 
-/* A device that was not heard for late_ms repeats its calls after about the same time, or after
+/* A device whose calls failed for late_ms repeats them after about the same time, or after
  * CALL_RETRY_MS_MAX. */
 void devices_late(struct core *core, int64_t late_ms)
 {
@@ -89,7 +89,7 @@ void devices_late(struct core *core, int64_t late_ms)
         job->timer_ms[TIMER_STEP] =
             job->timer_ms[TIMER_STEP] < soon_ms
                 ? soon_ms
-                : job->timer_ms[TIMER_STEP]; /* no device was heard meanwhile */
+                : job->timer_ms[TIMER_STEP]; /* the coordinator heard no device in the meantime */
         mark_job(core, job);
     }
 }
@@ -97,7 +97,7 @@ void devices_late(struct core *core, int64_t late_ms)
 /* ---- verbs ---- */
 
 /* Whether a plan names the device: as a source of preparing devices, or as a neighbour of devices
- * that still upload units to the center after it has left. */
+ * that still upload units to the center after the device has left. */
 static bool device_named(const struct core *core, const struct device_slot *device)
 {
     for (size_t i = 0; i < core->jobs.count; i++) {
@@ -122,7 +122,7 @@ static void accept(struct core *core, struct device_slot *device)
     act_reply(core, 202, OBJECT_DEVICE, &device->device);
 }
 
-/* From now on the name is the user's, whatever its agent says. */
+/* From now on the user's name holds, whatever name the agent reports. */
 static void rename_device(struct core *core, struct device_slot *device, const char *name)
 {
     for (size_t i = 0; i < core->devices.count; i++) {
@@ -147,7 +147,7 @@ static void set_cordon(struct core *core, struct device_slot *device, bool cordo
 {
     if (device->device.cordoned != cordoned) {
         device->device.cordoned = cordoned;
-        device->lease.lost_ms = core->now_ms; /* a person has just looked at it */
+        device->lease.lost_ms = core->now_ms; /* a user has just acted on it */
         mark_device_changed(core, device);
         core->schedule = core->joinable = true;
         if (cordoned && device->job) {

@@ -1,7 +1,7 @@
-/* Draining moves the work first and the copies after it. A running plan stops at a step boundary as
- * soon as other devices can do its work; until then it keeps the device. Their plan is searched for
- * outside of the step, job after job. The device is drained when no plan has it and no job relies
- * on its copies: the next round of copies replaces them. */
+/* Draining moves the work first and then the copies. A running plan stops at a step boundary as
+ * soon as other devices can do its work; until then it keeps the device. The search for the next
+ * plan runs outside of the step, one job at a time. The device is drained when no plan has it and
+ * no job relies on its copies, because the next round of copies replaces them. */
 #include "coordinator/core/drain.h"
 
 #include "coordinator/core/act.h"
@@ -20,7 +20,7 @@
 
 /* ---- the flags ---- */
 
-/* What is published of a flag: when it is cleared, when it is set. */
+/* The event and the sentence to publish when a flag is cleared, and when it is set. */
 struct flag_news {
     const char *event[2], *sentence[2]; /* the sentence after the device's name */
 };
@@ -34,7 +34,7 @@ static const struct flag_news leaving_news = {
     {"no longer announces that it leaves", "announces that it leaves: plans leave it"},
 };
 
-/* Return whether it changes. */
+/* Return whether the flag changes. */
 static bool set_flag(struct core *core, struct device_slot *device, bool *flag, bool value,
                      const struct flag_news *news)
 {
@@ -43,7 +43,7 @@ static bool set_flag(struct core *core, struct device_slot *device, bool *flag, 
     }
     *flag = value;
     device->device.drained = false;
-    device->lease.lost_ms = core->now_ms; /* as a cordon: a person has just looked at it */
+    device->lease.lost_ms = core->now_ms; /* as for a cordon: a user has just acted on it */
     mark_device_changed(core, device);
     core->schedule = core->joinable = true;
     act_publish(core, news->event[value], device->device.id.text, "device '%s' %s",
@@ -77,10 +77,10 @@ static bool holds_any(const struct core *core, const struct device_slot *device,
     return false;
 }
 
-/* Copies for which the running plan makes others are waited for, so that a drain does not leave a
- * version with a single copy. Without such rounds it is enough that no step depends on them. A
- * group that mixes, and trains elsewhere, needs none: if it is lost it begins with the newest
- * average. */
+/* If the running plan has rounds of copies, the job relies on the device's copies until new ones
+ * replace them, so that a drain does not leave a version with a single copy. Without rounds, the
+ * job relies on them only if their loss would cost steps. A group that mixes and trains elsewhere
+ * needs no copies: if it is lost, it begins with the newest average. */
 static bool relies_on(const struct core *core, const struct job_slot *job,
                       const struct device_slot *device)
 {
@@ -120,7 +120,7 @@ void drain_check(struct core *core, struct device_slot *device)
 
 /* ---- the work ---- */
 
-/* A draining device of the plan; one that leaves by itself first. NULL: none. */
+/* A draining device of the plan, preferably one that leaves by itself. NULL: none. */
 static const struct device_slot *find_draining(const struct core *core, const struct job_slot *job)
 {
     const struct device_slot *found = NULL;
@@ -138,7 +138,7 @@ void drain_planned(struct core *core, struct job_slot *job, int code)
     const struct device_slot *device = find_draining(core, job);
     const bool replaced = code == 0 && core->planned->attempt.avoid != AVOID_NONE;
     if (!device || (!replaced && !device->device.leaving)) {
-        return; /* the device works on until others can replace it */
+        return; /* the device continues to work until others can replace it */
     }
     if (replaced && !asking_holds(core, job, core->planned)) {
         job->drain_pass = 0; /* a device of the answer has left: ask again in this pass */
@@ -153,7 +153,7 @@ void drain_planned(struct core *core, struct job_slot *job, int code)
     if (replaced) {
         generations_stop_for(core, job, reason);
     } else {
-        generations_stop(core, job, reason); /* what was trained is stored before it is gone */
+        generations_stop(core, job, reason); /* the trained version is stored before it leaves */
     }
 }
 
@@ -166,7 +166,7 @@ static bool may_leave(const struct core *core, const struct job_slot *job)
 void drain_run(struct core *core)
 {
     if (core->asking.number != 0) {
-        return; /* after that answer */
+        return; /* the pass continues after that answer */
     }
     if (!core->drain_open) {
         core->drain_due = false;
@@ -179,7 +179,7 @@ void drain_run(struct core *core)
             continue;
         }
         if (!act_room(core)) {
-            return; /* the rest in the next step */
+            return; /* the pass continues in the next step */
         }
         job->drain_pass = core->drain_pass;
         asking_open(core, job, ASKING_DRAIN);

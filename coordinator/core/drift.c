@@ -1,6 +1,7 @@
-/* Speeds drift: a board throttles, a neighbour's program takes its share, a link gets worse, and
- * all of it passes. The plan is checked at certain steps, and at once when a measured time has left
- * the value of the last check for a whole window. That is only a question: change.c answers it. */
+/* Speeds drift, mostly for a while: a board throttles, another program takes its share, a link gets
+ * worse. The plan is checked at certain steps, and at once when a measured time has differed from
+ * its value at the last check for a whole window. This module only requests checks: change.c
+ * decides. */
 #include "coordinator/core/drift.h"
 
 #include <math.h>
@@ -76,7 +77,7 @@ double drift_doubt(const struct job_slot *job)
     return fmin(fmax(job->job.doubt, scatter), DRIFT_DOUBT_MAX);
 }
 
-/* Earlier setbacks say nothing of speeds that are new. */
+/* Earlier setbacks do not count for new speeds. */
 static void end_setbacks(struct core *core, struct job_slot *job)
 {
     const int64_t more_ms = job->job.cooldown_ms - DRIFT_COOL_MS;
@@ -92,7 +93,7 @@ static void end_setbacks(struct core *core, struct job_slot *job)
     }
 }
 
-/* The wall clock may have been set back meanwhile. */
+/* The wall clock may have been set back in the meantime. */
 void drift_restore(struct core *core, struct job_slot *job)
 {
     int64_t ms = job->job.cooldown_until_ms - core->wall_ms;
@@ -120,7 +121,7 @@ double drift_stage_seconds(const struct core *core, const struct plan_stage *sta
     return device ? seconds / capacity_of(core, device)->share.seen : seconds;
 }
 
-/* The job changed to its plan by itself. */
+/* Whether the job changed to its plan by itself. */
 static bool is_own_change(const struct job_slot *job)
 {
     return job->plan.reason == PLAN_DRIFT || job->plan.reason == PLAN_DEVICE_JOINED;
@@ -143,14 +144,15 @@ bool drift_may_correct(const struct job_slot *job)
     return gained && seconds > (1 + DRIFT_SHARE) * job->plan.predicted_step_seconds;
 }
 
-/* A change is not followed by the next one before it has done a step: an evaluation may take longer
- * than a cool-down, and each change repeats it. */
+/* After a change, the next one must wait for a completed step: an evaluation may take longer than a
+ * cool-down, and each change repeats it. */
 static bool has_a_step(const struct job_slot *job)
 {
     return !is_own_change(job) || job->progress.reached_step > job->plan.resume_version;
 }
 
-/* Before that, measured times would be compared with predictions. */
+/* Whether all stages have measured times. Before that, a check would compare measured times with
+ * predictions. */
 static bool is_measured(const struct core *core, const struct job_slot *job)
 {
     bool measured = true;
@@ -164,7 +166,8 @@ static bool is_measured(const struct core *core, const struct job_slot *job)
     return measured || core->now_ms - job->drift.began_ms >= DRIFT_STAGES_MS;
 }
 
-/* The plan was searched for within a step, because a failure had to be recovered from at once. */
+/* Whether the search for the plan ran within a step, because recovery from a failure cannot wait.
+ */
 static bool is_hasty(const struct plan *plan)
 {
     const bool failure = plan->reason == PLAN_DEVICE_LOST || plan->reason == PLAN_PREPARE_FAILED ||
@@ -195,8 +198,9 @@ void drift_begin(struct core *core, struct job_slot *job)
 
 enum finding { AS_BEFORE, NOT_AS_PREDICTED, CHANGED };
 
-/* What a value shows that has been off for a whole window; then it is the new reference. After
- * setbacks only a larger change ends them: noise that misled the planner goes on. */
+/* Judge a value. If it has differed from its reference for a whole window, it becomes the new
+ * reference. After setbacks only a larger difference counts as a change, because the noise that
+ * misled the planner continues. */
 static enum finding look_at(struct drift_value *value, double seconds, int64_t setbacks,
                             int64_t now_ms)
 {
@@ -220,7 +224,7 @@ static enum finding look_at(struct drift_value *value, double seconds, int64_t s
     return finding;
 }
 
-/* A change is compared with the last window of the plan before: the rest of that plan's life was
+/* Compare a change with the last window of the previous plan only: earlier times of that plan were
  * before the drift. */
 static void judge(struct core *core, struct job_slot *job)
 {
@@ -236,7 +240,7 @@ static void judge(struct core *core, struct job_slot *job)
     }
 }
 
-/* The most that the step or a stage shows. */
+/* The strongest finding of the step and of all stages. */
 static enum finding look_at_all(const struct core *core, struct job_slot *job)
 {
     struct drift *drift = &job->drift;

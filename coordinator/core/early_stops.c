@@ -23,7 +23,7 @@ void early_stops_init(struct job_slot *job)
     job->total_steps = early_stop_last(&job->job.early_stop, spec_steps(job));
 }
 
-/* An agent cannot report a judgement that is none. */
+/* Whether a reported judgement is possible. */
 static bool is_valid(const struct job_slot *job, const struct early_stop *judged)
 {
     const int64_t every = job_evaluate_steps(&job->job.spec, &job->job.data);

@@ -16,7 +16,7 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
 
-/* Rows of an incomplete version are of use only while their plan stores it. */
+/* Rows of an incomplete version are needed only while their plan stores this version. */
 void ending_plan(struct core *core, struct job_slot *job, int64_t version)
 {
     bool ran = job->plan.state != PLAN_PREPARING;
@@ -34,7 +34,7 @@ void ending_plan(struct core *core, struct job_slot *job, int64_t version)
     center_discard(core, job);
 }
 
-/* Nothing of the plan is waited for any more. */
+/* No timeout of the plan applies any more. */
 void ending_timers(struct core *core, struct job_slot *job)
 {
     timers_clear(job);
@@ -88,7 +88,7 @@ void ending_job(struct core *core, struct job_slot *job, int state, const char *
         center_keep_job(core, job);
     }
     job->job.has_wish = false;
-    job->job.export_version = 0; /* its answer finds no job */
+    job->job.export_version = 0; /* the answer to its export will find no job */
     holdings_touch_job(core, job);
     states_set(core, job, state, reason, "%s", message);
     job->job.ended_ms = core->wall_ms;
@@ -99,7 +99,7 @@ void ending_job(struct core *core, struct job_slot *job, int state, const char *
     incidents_end(core, job);
 }
 
-/* Nobody works for the job, and nothing of its last generations is held against devices. */
+/* No device works for the job any more, and the failures of its last generations are forgotten. */
 static void lay_aside(struct core *core, struct job_slot *job)
 {
     release(core, job);

@@ -1,6 +1,6 @@
-/* A device is its key. A join adds the key, or gives a device another one. An enrolment is the
- * start of an agent: its boot, address and measurements. Whether a key may enrol that nobody knows
- * is for the edge to say, which knows whether there are tokens. */
+/* A device is its key. A join adds a key, or replaces the key of a device. An enrolment is the
+ * start of an agent: its boot, address and measurements. The edge decides whether an unknown key
+ * may enrol, because it knows whether the coordinator has tokens. */
 #include "coordinator/core/enrolment.h"
 
 #include <inttypes.h>
@@ -86,7 +86,8 @@ static void take_boot(struct core *core, struct device_slot *device, const char 
 
 /* ---- joining ---- */
 
-/* Another key: what its agent was before has ended. The name stays, whatever the new agent says. */
+/* With another key, the device's earlier agent has ended. The device keeps its name, whatever name
+ * the new agent reports. */
 static void replace_key(struct core *core, struct device_slot *device, const char *public_key)
 {
     static const char no_boot[ID_SIZE] = "";
@@ -114,7 +115,7 @@ static struct device_slot *add_joined(struct core *core, const struct event_join
     return device;
 }
 
-/* The device that the key is from now on; NULL: a problem was answered. */
+/* The device to which the key belongs from now on; NULL: a problem was answered. */
 static struct device_slot *take_key(struct core *core, const struct event_join *join,
                                     struct device_slot *owner)
 {
@@ -149,7 +150,7 @@ void enrolment_on_join(struct core *core, const struct event *event)
     if (!device) {
         return;
     }
-    /* One that enrolled before there were tokens becomes one that joined. */
+    /* A device that enrolled before the coordinator had tokens now counts as joined. */
     if (!owner || (device->device.join_token[0] == '\0' && join->token[0])) {
         memcpy(device->device.join_token, join->token, sizeof(device->device.join_token));
         mark_device_changed(core, device);

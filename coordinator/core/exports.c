@@ -1,5 +1,5 @@
-/* Models that are exported from the center's versions: the last one, which a job ends with, and
- * those that are asked for. */
+/* Exports models from the center's versions: the last model, with which a job ends, and models on
+ * request. */
 #include "coordinator/core/exports.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 #include "coordinator/core/states.h"
 #include "coordinator/core/text.h"
 
-/* The first pause; each is twice as long as the one before. */
+/* The first pause. It doubles with each further failure. */
 #define EXPORT_RETRY_MS 10000
 #define EXPORT_SHIFT_MAX 5
 
@@ -33,7 +33,8 @@ void exports_last(struct core *core, struct job_slot *job)
     }
 }
 
-/* One at a time; the same version once, and not the last one, which the job ends with. */
+/* Start one export at a time, and each version once. The last version is exported at the end of the
+ * job. */
 void exports_ask(struct core *core, struct job_slot *job)
 {
     int64_t version = job->job.version;
@@ -58,7 +59,7 @@ void exports_on_the_way(struct core *core, struct job_slot *job)
     }
 }
 
-/* The trained version is whole in the center and waits there; its devices need not. */
+/* The trained version is whole in the center and waits there. The devices need not wait. */
 static void export_failed(struct core *core, struct job_slot *job, const char *message)
 {
     int shift =
@@ -107,7 +108,7 @@ static void store_checkpoint(struct core *core, const struct job_slot *job,
     exports_store(core, &job->job, exported->version, exported->sha256, exported->bytes);
 }
 
-/* The job's last model. */
+/* Take the last model of the job. */
 static void take_last(struct core *core, struct job_slot *job,
                       const struct event_exported *exported)
 {
@@ -131,8 +132,8 @@ static void take_last(struct core *core, struct job_slot *job,
     }
 }
 
-/* An export requested while the job continues. A version that a newer one has replaced before it
- * could be read is not missed. */
+/* Take an export that was requested while the job continues. If a newer version has replaced the
+ * version before it could be read, export the newer one. */
 static void take_asked(struct core *core, struct job_slot *job,
                        const struct event_exported *exported)
 {
@@ -156,8 +157,8 @@ static void take_asked(struct core *core, struct job_slot *job,
     exports_on_the_way(core, job);
 }
 
-/* The job may have been cancelled meanwhile, or the event be a repeat: a blob without a reference
- * is then deleted at the next start. */
+/* The job may have been cancelled in the meantime, or the event may be a repeat. A blob without a
+ * reference is then deleted at the next start. */
 void exports_on_done(struct core *core, const struct event *event)
 {
     const struct event_exported *exported = &event->exported;
@@ -183,7 +184,7 @@ void exports_resume(struct core *core, struct job_slot *job)
     } else if (job->job.state == JOB_CANCELLING) {
         exports_last(core, job);
     } else if (job->job.export_version > 0) {
-        job->job.export_version = 0; /* the request was for the newest */
+        job->job.export_version = 0; /* the request was for the newest version */
         mark_job_changed(core, job);
         if (job->job.version > 0) {
             exports_ask(core, job);

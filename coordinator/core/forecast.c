@@ -21,14 +21,14 @@
 #include "coordinator/core/text.h"
 #include "schema/job_check.h"
 
-/* The searches, in this order. The first is for servers and workers, those after SEARCH_SINGLE are
- * for sub-models. */
+/* The searches in their order. The first is only for servers and workers; the searches after
+ * SEARCH_SINGLE are only for sub-models. */
 enum search { SEARCH_OWN, SEARCH_PIPELINE, SEARCH_SINGLE, SEARCH_JOINT, SEARCH_GROUPS, SEARCH_END };
 
 /* A device that trains a group. */
 struct taken {
     struct device_id device;
-    double until_seconds; /* of the phase of groups */
+    double until_seconds; /* since the start of the phase of groups */
 };
 
 struct forecast {
@@ -36,13 +36,13 @@ struct forecast {
     const struct plan_question *question;
     struct derived_model group[GROUPS_MAX], joint;
     enum search search;
-    size_t order[GROUPS_MAX]; /* in which groups begin: first those that a device prefers */
-    size_t next;              /* in that order, of SEARCH_GROUPS */
+    size_t order[GROUPS_MAX]; /* in which groups begin; groups with a preferred device first */
+    size_t next;              /* index in that order, for SEARCH_GROUPS */
     struct job_spec spec;
     struct job_data data; /* of the search */
     struct taken taken[GROUPS_MAX];
     size_t taken_count;
-    double now_seconds; /* of the phase of groups, at which the next group begins */
+    double now_seconds; /* start of the next group, since the start of the phase of groups */
     struct submodel_work work;
     struct planned target;
     struct event_planned target_answer;
@@ -160,7 +160,7 @@ static bool is_taken(const struct forecast *forecast, const struct device_id *de
     return taken;
 }
 
-/* Let time pass until a device is free. false: all are. */
+/* Let time pass until the next device is free. false: all devices are free. */
 static bool wait_for_device(struct forecast *forecast)
 {
     double free_seconds = INFINITY;
@@ -208,14 +208,14 @@ static void ask_group(struct core *core, struct forecast *forecast, struct plann
         planning_try(planning, STAGES_WANTED, AVOID_ALL, CANDIDATES_FREE);
     }
     planning_try(planning, STAGES_ANY, AVOID_ALL, CANDIDATES_FREE);
-    const bool bound = job_is_local(&forecast->spec); /* the device is the only one */
+    const bool bound = job_is_local(&forecast->spec); /* only this device has the group's data */
     for (size_t d = 0; d < planning->device_count; d++) {
         forecast->waits = forecast->waits || (bound && planning->device[d].busy);
         planning->device[d].busy = is_taken(forecast, &planning->device[d].id);
     }
 }
 
-/* The target as a pipeline, in the epochs of the job. */
+/* Write a job that trains the target as a pipeline for the epochs of the job. */
 static void write_target(struct forecast *forecast)
 {
     const struct parent_slot *parent = &forecast->parent;
@@ -228,7 +228,7 @@ static void write_target(struct forecast *forecast)
     forecast->data = parent->job.data;
 }
 
-/* It may use the devices that were there for the job's own plan. */
+/* The pipeline may use the same devices as the job's own plan. */
 static void ask_target(struct core *core, struct forecast *forecast, struct planning *planning)
 {
     const struct planning_attempt *own = &forecast->target.attempt;
@@ -271,7 +271,7 @@ void forecast_ask(struct core *core, struct forecast *forecast, struct planning 
 
 /* ---- answers ---- */
 
-/* Count the operations of so many steps of a plan. */
+/* Count the operations of `steps` steps of a plan. */
 static void count_work(struct forecast *forecast, const struct planned *planned,
                        const struct model *model, int64_t steps)
 {
@@ -338,7 +338,7 @@ static void take_group(const struct core *core, struct forecast *forecast,
     const struct model *model = forecast->group[g].model;
     const int64_t steps = steps_of(&forecast->spec, &forecast->data);
     if (answer->code != 0 && wait_for_device(forecast)) {
-        return; /* asked again */
+        return; /* this search is asked again */
     }
     forecast->next++;
     if (answer->code != 0) {
@@ -371,8 +371,8 @@ static int fastest_way(const struct submodel_preview *preview)
     return previews_fastest(seconds, sizeof(seconds) / sizeof(seconds[0]));
 }
 
-/* No pipeline can train the target on data that stay on devices: in place of its plan, whether the
- * groups have one. */
+/* No pipeline can train the target on data that stay on devices. So the answer states whether the
+ * groups have plans. */
 static void answer_for_groups(struct forecast *forecast)
 {
     struct event_planned *answer = &forecast->target_answer;

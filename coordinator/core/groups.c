@@ -258,7 +258,7 @@ void groups_take_class(struct parent_slot *parent, const struct job *job)
     parent->work.job_changed = true;
 }
 
-/* The state that a parent shows is that of the part which is furthest. */
+/* A parent shows the state of its furthest part. */
 static int further(int a, int b)
 {
     static const int rank[JOB_CANCELLED + 1] = {
@@ -269,7 +269,7 @@ static int further(int a, int b)
     return rank[a] > rank[b] ? a : b;
 }
 
-/* What the parts of the phase come to together. */
+/* The states of all parts of the phase together. */
 struct summary {
     size_t live, running, paused, trained;
     int state;
@@ -397,12 +397,12 @@ void groups_restore(struct core *core, const struct parent *row)
     if (row->phase == PARENT_GROUPS && row->groups_until_ms > 0) {
         const int64_t limit_ms = parent->job.spec.submodel.deadline_seconds * 1000;
         int64_t left_ms = row->groups_until_ms - core->wall_ms;
-        left_ms = left_ms < limit_ms ? left_ms : limit_ms; /* the clock may have gone back */
+        left_ms = left_ms < limit_ms ? left_ms : limit_ms; /* the clock may have been set back */
         parent->work.deadline_ms = core->now_ms + (left_ms > 0 ? left_ms : 0);
     }
 }
 
-/* All rows of a parent are written in one transaction; should they differ all the same, a part
+/* All rows of a parent are written in one transaction. If they disagree nevertheless, a part
  * without a job begins again, and a job without a parent ends. */
 void groups_restored(struct core *core)
 {

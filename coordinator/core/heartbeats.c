@@ -44,8 +44,8 @@ static void take_address(struct core *core, struct device_slot *device, const ch
     }
 }
 
-/* Whether the device reports about the plan that the job has now. Compare its id: the number may
- * recur after the rows were restored from a backup. */
+/* Whether the device reports about the present plan of the job. Compare the id of the plan: its
+ * generation may recur after the rows were restored from a backup. */
 static bool is_current(const struct device_slot *device, const struct job_slot *job,
                        const struct heartbeat *heartbeat)
 {
@@ -53,9 +53,9 @@ static bool is_current(const struct device_slot *device, const struct job_slot *
            id_equal(heartbeat->plan.text, job->plan.id.text);
 }
 
-/* A device has seen a later generation than the rows, or works for another plan of the same number:
- * the rows were restored from a backup. Later generations get higher numbers, and the current one,
- * which the device rejects or confuses, fails. */
+/* If a device has seen a later generation than the rows have, or works for another plan of the same
+ * generation, the rows were restored from a backup. The next generations get higher numbers. The
+ * present one fails, because the device rejects it or confuses it with the other plan. */
 static void take_highest(struct core *core, struct device_slot *device, struct job_slot *job,
                          const struct heartbeat *heartbeat)
 {
@@ -86,14 +86,14 @@ static void lower_cap(struct job_slot *job, const struct device_slot *device)
         i++;
     }
     if (i == STAGES_MAX) {
-        i = 0; /* all are taken: one makes room */
+        i = 0; /* the list is full: overwrite an entry */
     }
     job->charges.cap[i] = (struct memory_cap){.device = device->device.id, .bytes = bytes};
     job->charges.cap_count = i < job->charges.cap_count ? job->charges.cap_count : i + 1;
 }
 
-/* Another device cannot be reached: which one, the device's reports say, and it is asked
- * (suspicion.c). The generation fails when that is settled, or after link_ms. */
+/* The device cannot reach another device. Its reports name that device, which is challenged
+ * (suspicion.c). The generation fails when the cause is settled, or after link_ms. */
 static void take_peer_error(struct core *core, struct device_slot *device, struct job_slot *job,
                             const struct device_error *error)
 {
@@ -127,8 +127,8 @@ static void take_error(struct core *core, struct device_slot *device, struct job
     }
 }
 
-/* Of the version at which it has stopped its list names every unit of its stage. A delayed list may
- * have replaced a newer one: the device must send its list again. */
+/* The list of a stopped device names every unit of its stage at the version of the stop. If a unit
+ * lacks, a delayed list has replaced a newer one, and the device must send its list again. */
 static void check_holdings(struct core *core, struct job_slot *job, struct device_slot *device,
                            const struct heartbeat *heartbeat)
 {
@@ -143,7 +143,7 @@ static void check_holdings(struct core *core, struct job_slot *job, struct devic
     }
 }
 
-/* The report of a device of the plan about this generation. */
+/* Take the report of a device of the plan about this generation. */
 static void take_report(struct core *core, struct device_slot *device, struct job_slot *job,
                         const struct heartbeat *heartbeat)
 {
@@ -183,7 +183,7 @@ static void take_report(struct core *core, struct device_slot *device, struct jo
     generations_advance(core, job);
 }
 
-/* An early heartbeat was sent at once; only late ones show how long an answer may take. */
+/* Early heartbeats were sent at once. Only late ones show how long an answer may take. */
 static void take_jitter(const struct core *core, struct device_slot *device)
 {
     int64_t late_ms = core->now_ms - device->lease.beat_ms - core->config.heartbeat_ms;
@@ -192,8 +192,8 @@ static void take_jitter(const struct core *core, struct device_slot *device)
     device->lease.beat_ms = core->now_ms;
 }
 
-/* What users see of the machine. A heartbeat without a measured step changes nothing, unless the
- * device does not train. */
+/* Take the load of the machine, for users. A heartbeat without a measured step changes it only if
+ * the device does not train. */
 static void take_load(struct device *device, const struct heartbeat *heartbeat)
 {
     const struct stage_seconds *stage = &heartbeat->stage_seconds;
@@ -216,7 +216,7 @@ void heartbeats_on_heartbeat(struct core *core, const struct event *event)
     core->heartbeat_reply = (struct heartbeat_reply){.interval_ms = core->config.heartbeat_ms,
                                                      .start_id = core->revision_base};
     if (!device) {
-        core->heartbeat_reply.reenroll = true; /* in a form that agents of every version read */
+        core->heartbeat_reply.reenroll = true; /* agents of every version read this reply */
         act_reply_agent(core, 200, OBJECT_HEARTBEAT_REPLY, &core->heartbeat_reply,
                         PROTOCOL_VERSION_MIN);
         return;
@@ -236,7 +236,7 @@ void heartbeats_on_heartbeat(struct core *core, const struct event *event)
         holdings_replace(core, device, heartbeat);
     }
     if (heartbeat->revision > device->assignment_revision && heartbeat->revision <= REVISION_MAX) {
-        device->assignment_revision = heartbeat->revision; /* of an earlier life: go on above it */
+        device->assignment_revision = heartbeat->revision; /* of an earlier life: continue above */
         mark_device_touched(core, device);
     }
     struct job_slot *job =

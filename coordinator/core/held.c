@@ -1,5 +1,5 @@
-/* The snapshots of a job are listed once, sorted by version and unit. Then each question (the
- * newest version without these devices, ...) is one pass over the list. */
+/* The snapshots of a job are listed once, sorted by version and unit. Then one pass over the list
+ * answers each question, such as the newest version without some devices. */
 #include "coordinator/core/held.h"
 
 #include <string.h>
@@ -55,8 +55,8 @@ size_t held_list(const struct core *core, const struct job_slot *job, const stru
     return count;
 }
 
-/* Whether the items of one version, without the absent devices, are of every unit, with one hash
- * each. */
+/* Whether the items of one version, without the absent devices, cover every unit with one hash for
+ * each unit. */
 static bool is_whole(const struct core *core, const struct job_slot *job,
                      const struct held_item *item, size_t count, const struct absent *absent)
 {

@@ -1,9 +1,8 @@
-/* Which boot speaks for a device. A new one takes over at once: an agent that was started again
- * need not wait for the lease of the one before. A boot that returns after it was replaced shows
- * that two agents use the identity. They would replace each other for ever, and each time abort the
- * work of the other one. From then on no boot takes over from one that lives. Of two agents the one
- * that ran first stays: it is the one that returns. docs/protocol.md, "Two agents with one
- * identity". */
+/* Which boot speaks for a device. A new boot takes over at once, so that a restarted agent need not
+ * wait for the lease of the previous boot. If a boot returns after it was replaced, two agents use
+ * the identity. They would replace each other for ever, and each time abort the work of the other.
+ * From then on no boot replaces a live boot. The agent that ran first stays, because it is the one
+ * that returns. docs/protocol.md, "Two agents with one identity". */
 #include "coordinator/core/identity.h"
 
 #include <string.h>
@@ -19,8 +18,8 @@ static bool lives(const struct core *core, const struct device_slot *device)
     return core->now_ms - device->lease.seen_ms < core->config.lease_ms;
 }
 
-/* One of the two agents, for people: its machine, where it listens and where it calls from. Copies
- * of a disk share the first two. */
+/* Describe one of the two agents for people: its machine, its own address and the address of its
+ * calls. Copies of a disk share the first two. */
 static void describe(char out[AGENT_TEXT_SIZE], const struct device_inventory *inventory,
                      const char *address, const char *source)
 {
@@ -34,8 +33,9 @@ void identity_note_source(struct device_slot *device, const char *source)
     text_set(device->identity.source, sizeof(device->identity.source), "%s", source ? source : "");
 }
 
-/* Half a heartbeat after the question shows whether it lives: earlier messages in flight prove
- * nothing. Of several that ask, one is answered after the other. */
+/* Reject a boot that claims the identity of a device. A call that arrives more than half a
+ * heartbeat after the claim shows that the present boot lives; earlier calls may have been in
+ * flight. Several claims are settled one after the other. */
 static void refuse(struct core *core, struct device_slot *device, const char *boot)
 {
     bool same = strcmp(device->identity.claim_boot, boot) == 0;

@@ -12,7 +12,7 @@ void ids_new(struct core *core, char out[ID_SIZE], const char *prefix)
     struct rng_block words = rng_block(&stream, core->id_count++);
     if (core->wall_ms > core->id_wall_ms) {
         core->id_wall_ms = core->wall_ms;
-        core->id_word = words.word[0] & UINT32_MAX >> 1; /* room for more of the same millisecond */
+        core->id_word = words.word[0] & UINT32_MAX >> 1; /* leaves room for ids of the same ms */
     } else if (core->id_word == UINT32_MAX) {
         core->id_wall_ms++;
         core->id_word = 0;

@@ -13,9 +13,9 @@
 #include "coordinator/core/states.h"
 #include "coordinator/core/text.h"
 
-/* Characters of an incident's message for the failure, beside the text of its wait. */
+/* Characters of an incident's message for the failure; the rest is for the text of its wait. */
 #define WAITING_AFTER 130
-#define WAITING "; waits for step " /* how that begins */
+#define WAITING "; waits for step " /* the beginning of that text */
 
 static const int causes[] = {
     [FAILURE_NONE] = INCIDENT_ERROR,
@@ -147,7 +147,7 @@ void incidents_weighed(struct core *core, struct job_slot *job, const struct wei
     char before[MESSAGE_SIZE];
     char *message = job->incidents.row.message;
     if (!job->incidents.open || (waits && job->incidents.message_end > 0)) {
-        return; /* the message has it already */
+        return; /* the message already has this text */
     }
     memcpy(before, message, sizeof(before));
     if (job->incidents.message_end > 0) {
@@ -171,7 +171,7 @@ void incidents_weighed(struct core *core, struct job_slot *job, const struct wei
     changed(core, job);
 }
 
-/* Every stage is ready. Fetching takes as long as it took the slowest. */
+/* Every stage is ready. The time of fetching is that of the slowest stage. */
 void incidents_ready(struct core *core, struct job_slot *job)
 {
     struct incident *incident = &job->incidents.row;
@@ -191,7 +191,7 @@ void incidents_ready(struct core *core, struct job_slot *job)
     changed(core, job);
 }
 
-/* The first cause. */
+/* Write the first failure of the incident. */
 static void first_failure(const struct incident *incident, char *out, size_t size)
 {
     const char *name = incident->device[0].name, *other = incident->device[1].name;
@@ -265,7 +265,7 @@ void incidents_settle(struct core *core, struct job_slot *job)
 void incidents_end(struct core *core, struct job_slot *job)
 {
     if (job->incidents.open && job->job.state == JOB_SUCCEEDED) {
-        resolve(core, job); /* its last step was done before */
+        resolve(core, job); /* the job completed its last step before the failure */
     } else if (job->incidents.open) {
         close_incident(core, job, INCIDENT_ABANDONED);
         act_publish_job(core, "incident_abandoned", &job->job, job->incidents.row.id.text,
@@ -283,7 +283,7 @@ void incidents_hand_over(struct job_slot *job, struct incidents *kept)
     }
 }
 
-/* The steps of the other job count from its own beginning. */
+/* The steps of the new job count from its own start. */
 void incidents_take_over(struct core *core, struct job_slot *job, struct incidents *kept)
 {
     if (kept->open) {
@@ -311,7 +311,8 @@ void incidents_abandon(struct core *core, const struct job *parent, struct incid
 
 /* ---- after a restart ---- */
 
-/* Of the job; or, where another one is to take over, of its parent. NULL: both have ended. */
+/* The incidents of the job or, if another job will take over, of its parent. NULL: both have ended.
+ */
 static struct incidents *find_place(struct core *core, const struct incident *row)
 {
     struct job_slot *job = slots_job(core, row->job.text);
@@ -321,7 +322,7 @@ static struct incidents *find_place(struct core *core, const struct incident *ro
     return job ? &job->incidents : mixes ? &parent->mixes.group[row->of.group].incidents : NULL;
 }
 
-/* Only times of day survive a restart: good enough to show how long it took. */
+/* Only times of day survive a restart. They suffice to show the duration. */
 void incidents_restore(struct core *core, const struct incident *row)
 {
     struct incidents *place = find_place(core, row);

@@ -98,7 +98,7 @@ void core_plan_submission(struct core *core, const struct event_job_submit *subm
     asking_request(core, &request, planning);
 }
 
-/* The first attempt is with the devices that are free. */
+/* The first attempt uses the free devices. */
 void jobs_dry_run(struct core *core, const struct event_job_submit *submit)
 {
     const struct event_planned *answer = submit->planned;
@@ -197,7 +197,7 @@ static int check_devices(struct core *core, const struct placement_request *requ
     return 0;
 }
 
-/* Try the requested plan before the devices stop for it. Returns whether it was rejected. */
+/* Try the requested plan before the devices stop for it. Return whether it was rejected. */
 static bool refuse_replan(struct core *core, struct job_slot *job,
                           const struct replan_request *wanted)
 {
@@ -274,7 +274,7 @@ void jobs_resume(struct core *core, struct job_slot *job)
 static bool stop_for(struct core *core, struct job_slot *job, const struct event_job_verb *verb)
 {
     if (job->plan.state != PLAN_RUNNING) {
-        wrong_state(core, job, verb->verb); /* it has trained its last step */
+        wrong_state(core, job, verb->verb); /* the job has trained its last step */
         return false;
     }
     if (verb->verb == JOB_REPLAN) {
@@ -297,7 +297,7 @@ static bool stop_for(struct core *core, struct job_slot *job, const struct event
     return true;
 }
 
-/* Without a version in the center there is nothing to keep or to export. */
+/* Reject the verb if the center has no version to keep or to export. */
 static bool refuse_export(struct core *core, const struct job_slot *job)
 {
     if (job->job.version > 0) {

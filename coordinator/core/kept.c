@@ -1,5 +1,6 @@
-/* The list is part of the job's row: which checkpoints stay does not depend on when the coordinator
- * was restarted. A version is listed before it is stored if its metric arrives first. */
+/* The list is part of the job's row, so that restarts of the coordinator do not change which
+ * checkpoints stay. If the metric of a version arrives first, the version is listed before it is
+ * stored. */
 #include "coordinator/core/kept.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ static void leave(struct job_slot *job, size_t index)
     memmove(&kept[index], &kept[index + 1], (job->job.kept_count - index) * sizeof(*kept));
 }
 
-/* Add a version; those that were listed before and never stored are forgotten. */
+/* Add a version. Forget earlier listed versions that were never stored. */
 static struct kept_checkpoint *add(struct job_slot *job, int64_t version)
 {
     for (size_t i = job->job.kept_count; i-- > 0;) {
@@ -54,15 +55,15 @@ static struct kept_checkpoint *add(struct job_slot *job, int64_t version)
     return kept;
 }
 
-/* ---- which one goes ---- */
+/* ---- which checkpoint is deleted ---- */
 
-/* A loss may overflow: such a version is not better than one that was never evaluated. */
+/* A loss may overflow: such a version counts as never evaluated. */
 static bool is_evaluated(const struct kept_checkpoint *kept)
 {
     return kept->has_value && isfinite(kept->value);
 }
 
-/* Whether a stays rather than b. */
+/* Whether to keep a rather than b. */
 static bool is_preferred(const struct job_slot *job, const struct kept_checkpoint *a,
                          const struct kept_checkpoint *b)
 {
@@ -89,7 +90,7 @@ static size_t count_stored(const struct job_slot *job)
     return count;
 }
 
-/* The worst of the first `among` listed ones. */
+/* The worst stored version among the first `among` listed ones. */
 static size_t find_worst(const struct job_slot *job, size_t among)
 {
     size_t worst = KEPT_LIST_MAX;
@@ -123,7 +124,7 @@ void kept_discard(struct core *core, const struct checkpoint_id *id, const char 
     }
 }
 
-/* With `best` the newest one stays until its evaluation is known. */
+/* If the policy keeps the best, keep the newest one too until its evaluation is known. */
 static void prune(struct core *core, struct job_slot *job)
 {
     const struct checkpoint_policy *policy = &job->job.spec.checkpoint;
@@ -140,7 +141,7 @@ static void prune(struct core *core, struct job_slot *job)
     }
 }
 
-/* ---- what happens to a version ---- */
+/* ---- events of a version ---- */
 
 void kept_measured(struct core *core, struct job_slot *job, const struct metric *metric)
 {

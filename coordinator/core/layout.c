@@ -24,7 +24,7 @@ struct stage_work layout_loads(const struct job_slot *job, size_t stage)
     return strategy_loads(job->strategy, &stages, stage);
 }
 
-/* The end of the stage's share; 0: it has none. */
+/* The end of the stage's share; 0: no share. */
 static int64_t share_end(const struct plan_stage *stage)
 {
     return stage->share_first < stage->share_end ? stage->share_end : 0;
@@ -39,7 +39,7 @@ static size_t last_keeper(const struct plan *plan)
     return last;
 }
 
-/* The last stage that keeps units keeps them to the end; those after it keep none. */
+/* The last keeper keeps the units up to the end. The stages after it keep none. */
 void layout_request(const struct plan *plan, struct replan_request *out)
 {
     memset(out, 0, sizeof(*out));
@@ -68,7 +68,7 @@ bool layout_is(const struct replan_request *request, const struct plan_stage *st
     return same;
 }
 
-/* Where the share before the one with this end ends. */
+/* The begin of the share with this end: the end of the preceding share. */
 static int64_t share_first(const struct replan_request *request, int64_t end)
 {
     int64_t first = 0;

@@ -13,8 +13,8 @@
 #include "coordinator/core/sources.h"
 #include "coordinator/core/state.h"
 
-/* Whether the device only occupies a place in the table: nobody let it join, no plan had it, it
- * holds nothing, and it is neither cordoned nor draining. */
+/* Whether the device only takes a place in the table: it did not join by a token, no plan had it,
+ * it holds no snapshots, and it is neither cordoned nor draining. */
 static bool is_forgettable(const struct device_slot *device)
 {
     return device->device.untried && device->device.join_token[0] == '\0' &&
@@ -72,7 +72,7 @@ void lease_renew(struct core *core, struct device_slot *device)
     lease_time(core, device);
 }
 
-/* The jobs that it works for, or that take units from it. */
+/* Fail the job for which the device works, and the jobs that take units from it. */
 void lease_fail_jobs(struct core *core, const struct device_slot *device, struct blame blame,
                      const char *how)
 {
@@ -96,7 +96,7 @@ void lease_lost(struct core *core, struct device_slot *device)
     lease_fail_jobs(core, device, blame, "was lost");
     lease_set_state(core, device, DEVICE_LOST, "device_lost");
     device->lease.lost_ms = core->now_ms;
-    core->schedule = true; /* waiting jobs show what they wait for */
+    core->schedule = true; /* waiting jobs update the message about their wait */
     challenge_clear(device);
 }
 

@@ -7,8 +7,8 @@
 #include "coordinator/core/state.h"
 
 /* A generation that starts from `first` abandons every newer version of earlier generations.
- * Generations before the oldest known start do not count either, because their abandoned versions
- * are unknown. Neither do generations that are not in the rows (after a restored backup). */
+ * Generations before the oldest known start do not count, because their abandoned versions are
+ * unknown. Generations that are not in the rows, after a restored backup, do not count either. */
 bool lineage_holds(const struct job *job, int64_t generation, int64_t version)
 {
     if (version == 0) {

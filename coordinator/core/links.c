@@ -1,5 +1,5 @@
-/* A broken link between two live devices is no reason to lose either. The next plan avoids the
- * pair, or waits for the link with growing delays, because many links return within seconds. */
+/* A broken link between two live devices is no reason to treat either as lost. The next plan avoids
+ * the pair, or waits for the link with growing delays, because many links return within seconds. */
 #include "coordinator/core/links.h"
 
 #include "coordinator/core/device.h"
@@ -10,7 +10,7 @@
 
 /* Leases for which a pair counts as bad, as long as its excluded device is excluded. */
 #define BAD_LEASES 6
-/* The first failures in a row are not delayed: the next plan may avoid the link. */
+/* After so many consecutive failures there is no delay yet: the next plan may avoid the link. */
 #define EAGER_MAX 1
 #define PAUSE_SHIFT_MAX 10
 
@@ -108,7 +108,7 @@ bool links_ran(const struct job_slot *job, const struct device_slot *device)
     return false;
 }
 
-/* ---- failures in a row ---- */
+/* ---- consecutive failures ---- */
 
 void links_reset(struct job_slot *job)
 {
@@ -116,7 +116,7 @@ void links_reset(struct job_slot *job)
     job->links.since_ms = NEVER;
 }
 
-/* Steps that were done before, and are done again, end no row. */
+/* Only new steps end a series of failures; retrained steps do not. */
 void links_count(const struct core *core, struct job_slot *job, bool by_link)
 {
     if (job->progress.reached_step > job->links.step) {

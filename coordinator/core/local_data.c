@@ -34,7 +34,8 @@ bool local_data_extends(const struct offer *offer, const struct job_slot *job)
     return part && part->samples == job->job.data.train_samples && holds_alike;
 }
 
-/* NULL: they have not grown, or the job has a view: it trains on what it began with. */
+/* The offer if the data have grown. NULL: they have not, or the job has a view, so that it trains
+ * only on the samples with which it began. */
 static const struct offer *longer(const struct core *core, const struct job_slot *job)
 {
     const struct job_spec *spec = &job->job.spec;

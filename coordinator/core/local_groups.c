@@ -13,7 +13,7 @@
 #include "coordinator/core/text.h"
 #include "schema/job_check.h"
 
-/* The classes of a group, of which it has some where the job divides them, and a batch. */
+/* Whether the offer has the group's classes, if the job divides classes, and a batch of samples. */
 static bool has_classes(const struct parent_slot *parent, size_t group, const struct offer *offer)
 {
     const struct class_groups *groups = &parent->parent.groups;
@@ -62,7 +62,7 @@ static void add(char out[MESSAGE_SIZE], const char *what, const char *name)
     text_set(out + used, MESSAGE_SIZE - used, "; '%.40s' %s", name, what);
 }
 
-/* The group of the device; the number of groups: none. */
+/* The group of the device; the number of groups if the device has no group. */
 static size_t group_of(const struct parent_slot *parent, const struct device_id *device)
 {
     const struct parent *row = &parent->parent;
@@ -80,7 +80,7 @@ static bool waits(const struct core *core, const struct parent_slot *parent, siz
     return part->state == PART_WAITING || (job && job->job.state == JOB_WAITING_FOR_DEVICES);
 }
 
-/* Why the job does not train on what the device offers. */
+/* Add the reason why the job does not train on the device's offer. */
 static void add_left_out(char out[MESSAGE_SIZE], const struct job_spec *spec,
                          const struct device *device, const struct offer *offer)
 {

@@ -6,7 +6,7 @@
 #include "coordinator/core/text.h"
 #include "libtrain/kernels/kernel_table.h"
 
-/* The first version of the protocol whose agents overlap steps, and know the strict order. */
+/* First protocol version whose agents overlap steps and know the strict order. */
 #define ASYNC_PROTOCOL 2
 
 static bool has_labels(const struct device *device, const struct label *label, size_t count)
@@ -95,13 +95,13 @@ static bool judges(const struct placement_request *request)
     return request->spec->has_stop || request->spec->has_checkpoint;
 }
 
-/* The op select, and winograd4 for all channels from 16. */
+/* Whether the model needs the op select, or winograd4 for all channels from 16. */
 static bool has_slices(const struct placement_request *request)
 {
     return model_has(request->model, OP_SELECT) || kernel_table_fills_channels(request->model);
 }
 
-/* What a job may need beside its strategy, and the first version that has it. */
+/* The needs of a job beside its strategy, and the first protocol version that meets each. */
 static const struct requirement {
     int64_t protocol;
     bool (*has)(const struct placement_request *request);

@@ -13,16 +13,18 @@
 
 #define UNIT_SECONDS_MIN 1e-12
 #define UNIT_SECONDS_MAX 1e6
-/* Time of a step that units do not explain counts as overhead up to their own time and this much a
- * micro-batch; more than that shows that the units take longer than the device says. */
+/* The time of a step that units do not explain counts as overhead up to their own time plus this
+ * much per micro-batch. A longer time means that the units take longer than the device reports. */
 #define OVERHEAD_SECONDS_MAX 0.02
-/* The parts of a step are means of windows of their own. */
+/* The parts of a step are means over different windows, so their sum may exceed the step. */
 #define STEP_SLACK 1.25
-#define STORE_MS 60000 /* a device's measurements go to the store so often */
+#define STORE_MS 60000 /* interval at which a device's measurements are stored */
 #define PROBE_AGE_MAX_MS 120000
-/* Heartbeats repeat a probe. One taken at most so much later is the same: agents wait 30 s. */
+/* Heartbeats repeat a probe. A probe taken at most this much later is the same one: agents wait
+ * 30 s between probes. */
 #define PROBE_SAME_MS 5000
-#define LINK_MEMORY 64.0 /* transfers in the measured time of a plan's link */
+#define LINK_MEMORY 64.0 /* number of transfers that the measured time of a plan's link averages   \
+                          */
 
 /* ---- checks ---- */
 
@@ -52,7 +54,7 @@ static bool is_step(const struct stage_seconds *stage)
            stage->compute <= STEP_SLACK * stage->step;
 }
 
-/* What a step shows of the device's processor. */
+/* The processor time of the device in its steps. */
 static struct stage_load load_of(const struct job_slot *job, const struct stage_seconds *stage)
 {
     struct stage_load load = {.plan = capacity_key(job->plan.id.text), .granted = -1, .used = -1};
@@ -63,7 +65,7 @@ static struct stage_load load_of(const struct job_slot *job, const struct stage_
     return load;
 }
 
-/* Nor can its update. */
+/* An update cannot take longer than its step. */
 static bool is_update(const struct heartbeat *heartbeat)
 {
     const struct stage_seconds *stage = &heartbeat->stage_seconds;
@@ -71,7 +73,7 @@ static bool is_update(const struct heartbeat *heartbeat)
            (!is_step(stage) || heartbeat->update_seconds <= STEP_SLACK * stage->step);
 }
 
-/* Transfers to a device that could not be reached in between say nothing about the link. */
+/* Whether one device could not reach the other: their transfers then do not measure the link. */
 static bool in_trouble(const struct device_slot *device, const struct device_id *other)
 {
     for (size_t i = 0; i < device->challenge.trouble_count; i++) {
@@ -82,8 +84,8 @@ static bool in_trouble(const struct device_slot *device, const struct device_id 
     return false;
 }
 
-/* Activations go to the next stage, gradients to the one before; tensors of an evaluation are not
- * coded. */
+/* Activations go to the next stage, gradients to the preceding one. Tensors of an evaluation have
+ * no codec. */
 static void take_tensors(struct plan *plan, size_t stage, const struct link_report *report)
 {
     for (size_t s = stage > 0 ? stage - 1 : 0; s <= stage && s < plan->link_count; s++) {
@@ -133,14 +135,14 @@ static void take_links(struct core *core, struct job_slot *job, const struct dev
 
 /* ---- steps ---- */
 
-/* How a stage's step divides. */
+/* The parts of a stage's step. */
 struct account {
     double scale;       /* of the units' times: above 1 if its steps take longer */
     double unexplained; /* seconds per micro-batch */
     bool known;
 };
 
-/* Where the stage never waits its step time is its capacity, whatever its units say. */
+/* If a stage never waits, its step time is its capacity, even if the times of its units differ. */
 static struct account account_of(const struct heartbeat *heartbeat, double unit_seconds,
                                  double micro_batches)
 {
@@ -200,8 +202,8 @@ static void store(struct core *core, const struct job_slot *job, const struct de
 
 /* ---- heartbeats ---- */
 
-/* Bytes of the boundary tensors of what the stage computes, per micro-batch as they travel, in and
- * out, both passes. The stage is one of a plan. */
+/* Bytes of the boundary tensors of a plan's stage per micro-batch, as transferred: in and out, both
+ * passes. */
 static double border_bytes(const struct core *core, const struct job_slot *job,
                            const struct plan_stage *stage, const struct stage_work *computed)
 {

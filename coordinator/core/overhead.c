@@ -6,8 +6,8 @@
 #include "coordinator/core/capacity.h"
 #include "coordinator/core/state.h"
 
-/* What is assumed of overheads, with the weight of one measurement: none per micro-batch, and none
- * per byte. The scale of bytes at which both count the same. */
+/* The prior has the weight of one measurement: no overhead per micro-batch, and none per byte. At
+ * the scale of bytes, both count the same. */
 #define OVERHEAD_KEEP 0.98
 #define OVERHEAD_BYTES 1e6
 
@@ -23,8 +23,8 @@ void overhead_take(struct core *core, const struct device_slot *slot, double sec
     sums->bytes_seconds = OVERHEAD_KEEP * sums->bytes_seconds + size * value;
 }
 
-/* The line through the measurements; where one end of it would be negative, the other explains all.
- */
+/* The line through the measurements. If one of its coefficients would be negative, the other one
+ * explains the whole time. */
 struct overhead overhead_of(const struct core *core, const struct device_slot *slot)
 {
     const struct device_capacity *device = capacity_of(core, slot);

@@ -112,6 +112,6 @@ void parents_run(struct core *core)
             row->run(core, parent);
         }
     }
-    /* Those for which the step had no room see it in the next. */
+    /* Parents for which this step had no room see the change in the next step. */
     core->data_changed = core->data_changed && i < core->parents.count;
 }

@@ -10,12 +10,12 @@
 
 #define ROW_HEARTBEATS 5 /* between two rows that only progress has changed */
 
-/* Steps of parts: done, and in all. */
+/* Steps of parts: completed and total. */
 struct steps {
     int64_t done, all;
 };
 
-/* A part that is given up has no steps left. */
+/* An abandoned part has no steps left. */
 static void add(const struct core *core, const struct parent_part *part, int64_t all,
                 struct steps *steps)
 {
@@ -30,7 +30,7 @@ static int64_t steps_of(const struct job_spec *spec, int64_t epochs, int64_t sam
     return epochs * (samples / spec->batch);
 }
 
-/* About, until they are planned: own samples, and the others drawn for them. */
+/* An estimate until the groups are planned: own samples and the negatives drawn for them. */
 static int64_t unplanned(const struct parent_slot *parent)
 {
     const struct job_spec *spec = &parent->job.spec;

@@ -5,8 +5,8 @@
 #include "coordinator/core/state.h"
 #include "schema/job_check.h"
 
-/* Each version counts once, also where a plan trained it of which the coordinator did not know that
- * it ran: it counts for the plan after it. */
+/* Each version counts once. If the coordinator did not know that a plan ran, the versions of this
+ * plan count for the next plan. */
 static bool count_plan(struct parent_slot *parent, struct parent_part *part,
                        const struct job_slot *job, const struct plan *plan)
 {

@@ -66,7 +66,7 @@ static bool talk(const struct stage_list *stages, size_t a, size_t b)
     return a + 1 == b || b + 1 == a;
 }
 
-/* What a stage computes since its last snapshot is nowhere else. */
+/* No other device has the updates of a stage since its last snapshot. */
 static bool survives(const struct plan *plan, size_t stage)
 {
     (void)plan;
@@ -74,7 +74,7 @@ static bool survives(const struct plan *plan, size_t stage)
     return false;
 }
 
-/* Any devices share all units among them. */
+/* The devices together hold all units, each once. */
 static void least_memory(const struct job_slot *job, const struct memory_request *whole,
                          struct strategy_memory *out)
 {

@@ -1,5 +1,6 @@
-/* A job gets devices of one numeric class, because mixed classes make training inexact: those with
- * which a step is shortest. Several classes are used only if no single one has enough memory. */
+/* A job gets devices of one numeric class, because mixed classes make training inexact. It gets the
+ * class with the shortest step. Several classes are used only if no single class has enough
+ * memory. */
 #include "coordinator/core/placement.h"
 
 #include <inttypes.h>
@@ -36,7 +37,7 @@ static size_t count_candidates(const struct planning *planning,
 
 /* ---- pools of candidates ---- */
 
-/* The candidates of a numeric class (NULL: of any). Return their count. */
+/* Put the candidates of a numeric class (NULL: any) into the pool. Return their count. */
 static size_t fill_pool(struct planning *planning, const struct planning_attempt *attempt,
                         const char *numeric_class)
 {
@@ -50,8 +51,8 @@ static size_t fill_pool(struct planning *planning, const struct planning_attempt
     return planning->pool_count;
 }
 
-/* The classes that have enough candidates; only the job's own if that is among them. Return their
- * count. */
+/* List the classes that have enough candidates, or only the job's own class if it is among them.
+ * Return their count. */
 static size_t list_classes(struct planning *planning, const struct planning_attempt *attempt,
                            size_t least, const char *list[CLASSES_MAX])
 {
@@ -84,7 +85,7 @@ struct kept {
     struct plan_unbound unbound;
 };
 
-/* A search with all the time it wants also says what it left out. */
+/* Whether the search has enough time to explain the devices that it left out. */
 static bool has_time(const struct planning *planning)
 {
     return planning->work_max >= PARTITION_WORK_MAX && !planning->first_fit;
@@ -104,7 +105,7 @@ static void keep(struct planning *planning, const struct problem_request *reques
         out->left_out[i] = planning->left_out[i];
         out->left_out[i].device = planning->pool[planning->left_out[i].device];
     }
-    /* What fewer devices than the job requires would do. */
+    /* Compare with a plan on fewer devices than the job requires. */
     if (request->stages_min > 1 && out->solution.stage_count == request->stages_min) {
         struct problem_request unbound = *request;
         struct err err = {0};
@@ -118,8 +119,8 @@ static void keep(struct planning *planning, const struct problem_request *reques
     }
 }
 
-/* The best answer of the classes; if none has enough memory, or as many servers and workers as are
- * wanted, of all candidates together: better inexact than not at all. */
+/* Find the best answer of the classes. If no class has enough memory, or enough servers and
+ * workers, use all candidates together: an inexact plan is better than none. */
 static int solve_classes(struct planning *planning, const struct planning_attempt *attempt,
                          const struct problem_request *request, struct kept *best, struct err *err)
 {
@@ -171,7 +172,7 @@ static int take_requested(struct planning *planning, const struct planning_attem
     return 0;
 }
 
-/* A waiting job shows what it waits for; a running one rejects the request. */
+/* A waiting job shows the reason of its wait; a running one rejects the request. */
 static int too_many_stages(const struct planning *planning, const struct replan_request *wanted,
                            size_t there, struct err *err)
 {
@@ -274,7 +275,7 @@ static int place(struct planning *planning, const struct planning_attempt *attem
                  const struct replan_request *wanted, enum recompute recompute, struct kept *out,
                  struct err *err)
 {
-    planning->stamp += planning->recompute != recompute; /* stage_bytes are of the other one */
+    planning->stamp += planning->recompute != recompute; /* stage_bytes are not valid for it */
     planning->recompute = recompute;
     planning->memory_work = 0;
     planning->first_fit = attempt->candidates == CANDIDATES_KNOWN;
@@ -304,7 +305,7 @@ static bool would_fit(struct planning *planning, const struct planning_attempt *
     struct err again = {0};
     planning->spec.batch = batch;
     planning->spec.pipeline = pipeline;
-    planning->stamp++; /* stage_bytes are of the other fields */
+    planning->stamp++; /* stage_bytes are not valid for these fields */
     bool fits = place(planning, attempt, wanted, recompute, out, &again) == 0;
     planning->spec.batch = own_batch;
     planning->spec.pipeline = own_pipeline;
@@ -324,7 +325,7 @@ static int advise(struct planning *planning, const struct planning_attempt *atte
         would_fit(planning, attempt, wanted, RECOMPUTE_UNIT, batch, pipeline, out)) {
         return err_wrap(err, "it fits with \"recompute\": \"unit\"");
     }
-    /* Whole batches are in flight, each with a version of the parameters. */
+    /* In async, whole batches are in flight, each with its own version of the parameters. */
     if (async && would_fit(planning, attempt, wanted, recompute, batch, JOB_SYNC, out)) {
         return err_wrap(err, "it fits with \"pipeline\": \"sync\"");
     }
@@ -347,7 +348,7 @@ static int try_attempt(struct planning *planning, const struct planning_attempt 
                : rc;
 }
 
-/* Whether an attempt differs from an earlier one in nothing: it would fail as that one did. */
+/* Whether an attempt is the same as an earlier one, and would fail in the same way. */
 static bool was_tried(const struct planning *planning, size_t index)
 {
     const struct planning_attempt *attempt = &planning->attempt[index];
@@ -371,8 +372,8 @@ static bool was_tried(const struct planning *planning, size_t index)
 
 /* ---- the answer ---- */
 
-/* Two versions of the keeper whose copies it holds, with the metadata of the blobs, as far as there
- * is memory. */
+/* The bytes of two versions of the keeper whose copies the stage holds, with the metadata of the
+ * blobs, as far as memory allows. */
 static uint64_t replica_bytes(struct planning *planning, const struct planned *out, size_t stage)
 {
     const size_t held = keepers_held(out->stage, out->stage_count, stage);
@@ -400,7 +401,7 @@ static const char *class_of(const struct planning *planning)
     return first;
 }
 
-/* Other plans are told relative to this one, as they were compared. */
+/* State the step times of other plans relative to this plan, as the search compared them. */
 static void fill_left_out(const struct planning *planning, const struct kept *kept,
                           struct planned *out)
 {

@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 
-#define SECONDS_MIN 1e-9 /* of a micro-batch: predictions are above */
+#define SECONDS_MIN 1e-9 /* of a micro-batch; predictions are longer */
 
 _Static_assert(PLANNING_CLASS_SIZE == sizeof(((struct device *)0)->numeric_class),
                "a numeric class is copied whole");
@@ -54,7 +54,7 @@ double planning_speed(const struct planning *planning, size_t device, size_t fro
     return planning->device[device].processor_share / fmax(seconds, SECONDS_MIN);
 }
 
-/* What their transfers with others show, or else the usual link. */
+/* The link by the transfers of both devices with others, or else the usual link. */
 static struct link_speed usual_link(const struct planning_device *a,
                                     const struct planning_device *b)
 {

@@ -7,12 +7,13 @@
 #include "libtrain/schedule/link.h"
 #include "schema/job_check.h"
 
-/* memory_of_stage counts one copy of the state; replication takes one while another is on its way
- * and a third is committed, and a stop may come upon all of them (outbox_tasks.h). */
+/* Copies of the state beside the one that memory_of_stage counts. Replication takes one copy while
+ * it sends another and a third is committed. A stop may coincide with all of them (outbox_tasks.h).
+ */
 #define SNAPSHOTS_MORE 3
 
-/* A generation is of one numeric class, or of one that was not enough: any device speaks for all.
- */
+/* The devices of a generation have one numeric class, unless no single class suffices. The backend
+ * of any device counts for all. */
 enum conv2d_backend pool_backend(const struct planning *planning)
 {
     return planning->pool_count > 0

@@ -8,7 +8,7 @@
 #include "coordinator/core/strategy.h"
 #include "coordinator/core/text.h"
 
-#define SAME 1e-9 /* of a figure: the same sum of times, added in another order */
+#define SAME 1e-9 /* relative rounding error between sums of the same times in another order */
 
 void previews_name_device(const struct core *core, const struct plan_question *question,
                           const struct device_id *id, struct device_id *out, char name[NAME_SIZE])

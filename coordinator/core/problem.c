@@ -51,7 +51,7 @@ const struct partition_plan *problem_plan(const struct planning *planning)
     return &scratch_of(planning)->plan;
 }
 
-/* Of one op in the plan of a stage's memory: PARTITION_MEMORY_WORK_MAX. */
+/* Work of one op in the plan of a stage's memory, in the unit of PARTITION_MEMORY_WORK_MAX. */
 #define MEMORY_WORK 0.7
 
 static struct memory_request request_of(const struct planning *planning, size_t first, size_t end)
@@ -70,8 +70,8 @@ static struct memory_request request_of(const struct planning *planning, size_t 
                                    .scratch = planning->arena};
 }
 
-/* One question a range: the planner asks for the same one many times. A base of UINT64_MAX: more
- * than can be. */
+/* Cache the memory of each range of units: the planner asks for the same range many times. A base
+ * of UINT64_MAX: more memory than is possible. */
 static const struct memory_growth *range_bytes(struct planning *planning, size_t first, size_t end)
 {
     struct stage_bytes *range = &planning->stage_bytes[first][end];
@@ -143,7 +143,7 @@ uint64_t problem_state_bytes(struct planning *planning, size_t stage)
 
 /* ---- the problem ---- */
 
-/* The present stages as those of the pool. Return their count. */
+/* Write the present stages with indices of the pool. Return their count. */
 static size_t take_present(struct planning *planning)
 {
     const struct replan_request *present =
@@ -173,7 +173,7 @@ static void take_units(struct planning *planning)
     }
 }
 
-/* The codecs of the search. Return their count. */
+/* Write the codecs of the search. Return their count. */
 static size_t take_codecs(struct planning *planning, bool coded)
 {
     const bool is_auto = planning->spec.compression == COMPRESSION_AUTO;
@@ -185,7 +185,7 @@ static size_t take_codecs(struct planning *planning, bool coded)
     return count;
 }
 
-/* One old agent among the candidates keeps all of them in the greedy order. */
+/* If one candidate has an old agent, all stages use the greedy order. */
 static enum partition_order order_of(const struct planning *planning)
 {
     bool strict = true;
@@ -253,14 +253,14 @@ static void set_widest(struct planning *planning, enum codec codec)
     planning->widest = codec;
 }
 
-/* It is cached for one backend, that of the pool. */
+/* The memory of stages is cached for one backend, that of the pool. */
 static void set_backend(struct planning *planning)
 {
     planning->stamp += planning->backend != pool_backend(planning);
     planning->backend = pool_backend(planning);
 }
 
-/* One search. coded: the planner chooses codecs. */
+/* Run one search. coded: the planner chooses codecs. */
 static int solve(struct planning *planning, const struct problem_request *request, bool coded,
                  struct err *err)
 {
@@ -283,7 +283,7 @@ static int solve(struct planning *planning, const struct problem_request *reques
     return 0;
 }
 
-/* Keep the devices of the pool that have codecs. false: a stage would have none. */
+/* Keep the devices of the pool that have codecs. false: a stage would have no device. */
 static bool keep_coding(struct planning *planning, const struct problem_request *request)
 {
     size_t count = 0;
@@ -299,8 +299,8 @@ static bool keep_coding(struct planning *planning, const struct problem_request 
     return count >= 2 && count >= request->stages_min;
 }
 
-/* With codecs, among the devices that have them, if that is faster by enough than without. The
- * last search is that of the answer, for problem_left_out. */
+/* Use codecs, among the devices that have them, if the plan is then faster by CODECS_AUTO_GAIN. The
+ * last search must be that of the answer, for problem_left_out. */
 static int solve_auto(struct planning *planning, const struct problem_request *request,
                       struct err *err)
 {
@@ -351,7 +351,7 @@ void problem_expect(struct planning *planning)
     planning->problem.forward_seconds = planning->expected_forward_seconds;
     planning->problem.backward_seconds = planning->expected_backward_seconds;
     for (size_t s = 0; s < plan.stage_count; s++) {
-        planning->pool_cap_bytes[s] = UINT64_MAX; /* it fits */
+        planning->pool_cap_bytes[s] = UINT64_MAX; /* the present plan fits */
     }
     partition_play(&planning->problem, scratch_of(planning)->search, &plan);
     memcpy(plan.device, problem_plan(planning)->device, sizeof(plan.device));

@@ -58,7 +58,7 @@ static void list_ran(const struct core *core, const struct job_slot *job,
                        unit + ran.first);
         for (int64_t u = ran.first; u < ran.end; u++) {
             if (!unit[u].measured || out->device[u]) {
-                continue; /* one device that ran it is enough */
+                continue; /* one device with a measured time is enough */
             }
             out->device[u] = device;
             out->seconds[u][UNIT_FORWARD] = unit[u].seconds[UNIT_FORWARD];
@@ -67,9 +67,10 @@ static void list_ran(const struct core *core, const struct job_slot *job,
     }
 }
 
-/* Predictions of units never measured on a device may be wrong by a factor, and would move units
- * for nothing, one change after the other. Where the unit runs its time is known: in the ratio of
- * both devices, it is the least, and a longer prediction counts half (as a logarithm). */
+/* The predicted time of a unit that was never measured on a device may be wrong by a factor. It
+ * could then cause one useless change of plan after another. The time on the device that runs the
+ * unit is known: scaled by the ratio of both devices, it is a lower bound. A longer prediction
+ * counts by half, as a logarithm. */
 static double careful(const struct core *core, const struct device_slot *device,
                       const struct unit_work *work, const struct capacity_unit *unit,
                       const struct device_slot *runs_on, double seconds_there, enum unit_pass pass)
@@ -85,7 +86,7 @@ static double careful(const struct core *core, const struct device_slot *device,
     return fmax(there, sqrt(predicted * there));
 }
 
-/* The times of a device at another speed. */
+/* Write the times of a device, at `speed` times its speed. */
 static void take_units(struct planning *planning, size_t d, const struct capacity_unit *unit,
                        double speed)
 {
@@ -134,7 +135,7 @@ static bool is_anywhere(const struct planning *planning, size_t a, size_t b)
     return false;
 }
 
-/* Pairs that need a relay and have not shown how fast it is. */
+/* Add estimated links for pairs that need a relay and have no measurements through it. */
 static void fill_relayed(const struct core *core, struct planning *planning)
 {
     for (size_t d = 0; d < planning->device_count; d++) {
@@ -153,8 +154,8 @@ static void fill_relayed(const struct core *core, struct planning *planning)
     }
 }
 
-/* Whether the pair is the last one listed or shortly before: the store has the rows of a pair
- * beside each other. */
+/* Whether the pair is among the last listed ones. This suffices, because the rows of a pair are
+ * adjacent in the store. */
 static bool is_listed(const struct planning *planning, size_t a, size_t b)
 {
     for (size_t i = planning->measured_count; i > 0 && i + TRAFFIC_WAYS > planning->measured_count;

@@ -25,7 +25,7 @@ void progress_set_step(struct job_slot *job, int64_t step)
 {
     struct job_progress *progress = &job->job.progress;
     int64_t steps_per_epoch = job_epoch_samples(&job->job.data) / job->job.spec.batch;
-    /* A group that mixes trains on until its parent ends. */
+    /* A group that mixes continues to train until its parent ends. */
     const bool ends = job->job.spec.steps != STEPS_MAX;
     progress->step = step;
     progress->steps = ends ? job->total_steps : 0;
@@ -61,7 +61,7 @@ void progress_end(struct job_slot *job)
 {
     struct job_progress *progress = &job->job.progress;
     double seconds = (double)(job->job.ended_ms - job->job.started_ms) / 1000;
-    bool trained = job->job.started_ms > 0 && seconds > 0; /* clocks of the wall may go back */
+    bool trained = job->job.started_ms > 0 && seconds > 0; /* the wall clock may be set back */
     progress->samples_per_second =
         trained ? (double)progress->step * (double)job->job.spec.batch / seconds : 0;
     progress->eta_seconds = 0;
@@ -166,8 +166,8 @@ static void take_step_seconds(struct job_slot *job, double seconds)
     job->progress.known_step_seconds = job->plan.measured_step_seconds;
 }
 
-/* From the report of the step to that of its evaluation. A metric that arrived with the step took
- * negligible time. */
+/* The time of an evaluation is that between the reports of its step and of its metric. If both
+ * arrive together, the evaluation took negligible time. */
 static void take_evaluation_seconds(const struct core *core, struct job_slot *job, int64_t version)
 {
     if (version == job->progress.reached_step && job->plan.state == PLAN_RUNNING) {
@@ -175,7 +175,7 @@ static void take_evaluation_seconds(const struct core *core, struct job_slot *jo
     }
 }
 
-/* present: it was measured in the present generation. */
+/* present: the metric is of the present generation. */
 static void take_metric(struct core *core, struct job_slot *job, const struct metric *metric,
                         bool present)
 {
@@ -230,7 +230,8 @@ static void take_metric(struct core *core, struct job_slot *job, const struct me
     }
 }
 
-/* Steps of the metrics taken of that generation; zeros if the last metrics were of another one. */
+/* The steps of the metrics taken from this generation; zeros if the last metrics were of another
+ * one. */
 static int64_t *taken_steps(struct device_slot *device, const struct job_slot *job,
                             int64_t generation)
 {
@@ -265,7 +266,7 @@ void progress_take_metrics(struct core *core, struct device_slot *device,
         }
         act_metric(core, job->job.id.text, metric);
         if (metric->step <= taken[metric->name]) {
-            continue; /* a repeat: it may not be durable, but changes nothing here */
+            continue; /* a repeat: stored again if it was not durable; nothing else changes */
         }
         take_metric(core, job, metric, present);
         last[metric->name] = metric->step > last[metric->name] ? metric->step : last[metric->name];
@@ -303,14 +304,14 @@ void progress_take(struct core *core, struct job_slot *job, const struct device_
             stall_watch(core, job);
         } else if (states_phase(job) == PHASE_STOPPING) {
             job->timer_ms[TIMER_PHASE] =
-                core->now_ms + deadlines_stop_ms(job); /* it may be evaluated now */
+                core->now_ms + deadlines_stop_ms(job); /* the last step may be evaluated now */
             mark_job(core, job);
         }
     }
     take_snapshots(job, heartbeat);
     if (job->progress.advanced) {
-        /* The newest step of any stage: the cost of a failure counts from it. Its seconds may be
-         * new. */
+        /* The newest step of any stage, because the cost of a failure counts from it. The seconds
+         * of the step may be new even if the step is not. */
         int64_t step = job->job.progress.step;
         progress_set_step(job,
                           job->progress.reached_step > step ? job->progress.reached_step : step);

@@ -32,8 +32,8 @@
 #include "coordinator/core/strategy.h"
 #include "coordinator/core/text.h"
 
-/* Revisions rise with progress without a row: more than clients can have seen since the last one.
- */
+/* Progress raises revisions without writing a row. This is more than clients can have seen since
+ * the last row. */
 #define REVISION_SKIP 1000
 #define STATE_PER_PARAMETERS_MAX                                                                   \
     4 /* bytes of a state by those of its parameters: momentum and buffers are less */
@@ -87,8 +87,8 @@ static void restore_plan(struct core *core, const struct plan *row)
     }
 }
 
-/* Give the plan its devices; a device with all its units in the center may have left. false: one is
- * missing. */
+/* Assign the devices of the plan to its stages. A device with all its units in the center may have
+ * left. false: a device is missing. */
 static bool take_devices(struct core *core, struct job_slot *job)
 {
     for (size_t s = 0; s < job->plan.stage_count; s++) {
@@ -124,7 +124,7 @@ static void resume_prepare(struct core *core, struct job_slot *job)
 {
     int64_t version = job->plan.resume_version;
     if (version != 0 && version != center_whole(job)->version) {
-        gather(core, job); /* only the devices know where the units are */
+        gather(core, job); /* only the devices know which units they hold */
         return;
     }
     int64_t moved = job->plan.bytes_moved;
@@ -144,7 +144,7 @@ static void resume_finish(struct core *core, struct job_slot *job)
     collect_advance(core, job);
 }
 
-/* Its devices have to find their way back first. */
+/* Continue a running plan. Its devices must first call again. */
 static void resume_run(struct core *core, struct job_slot *job)
 {
     rounds_restore_center(core, job);
@@ -208,7 +208,7 @@ static void resume_job(struct core *core, struct job_slot *job)
     }
 }
 
-/* Rows of devices and plans are written in one transaction; should they differ all the same, the
+/* Rows of devices and plans are written in one transaction. If they disagree nevertheless, the
  * plans are right. */
 static void settle_devices(struct core *core)
 {

@@ -33,7 +33,7 @@ void savings_add(struct submodel_work *work, const struct device_id *device, dou
     work->device[d].flops += flops;
 }
 
-/* 0 without a divisor. */
+/* Return the quotient, or 0 for a divisor of 0. */
 static double ratio(double dividend, double divisor)
 {
     return divisor > 0 ? dividend / divisor : 0;

@@ -3,7 +3,7 @@
 #include "coordinator/core/planning_servers.h"
 #include "coordinator/core/pool.h"
 
-#define MEMORY_WORK 0.7 /* of one op in the plan of a stage's memory: PARTITION_MEMORY_WORK_MAX */
+#define MEMORY_WORK 0.7 /* work of one op of a stage; unit: PARTITION_MEMORY_WORK_MAX */
 
 static struct memory_request request_of(const struct planning *planning, size_t first, size_t end)
 {
@@ -36,7 +36,7 @@ static void count_work(struct planning *planning, size_t first, size_t end)
     }
 }
 
-/* value + count * bytes; UINT64_MAX: more than can be. */
+/* value + count * bytes; UINT64_MAX: overflow. */
 static uint64_t add(uint64_t value, uint64_t count, uint64_t bytes)
 {
     uint64_t product, sum;
@@ -60,7 +60,7 @@ static void plan_kept(struct planning *planning, size_t first, size_t end,
     }
 }
 
-/* Each unit as a stage of its own: at least as much. */
+/* Count each unit as a stage of its own: an upper bound. */
 static void add_kept(struct planning *planning, size_t first, size_t end, struct memory_growth *out)
 {
     *out = (struct memory_growth){0};
@@ -76,8 +76,8 @@ static void add_kept(struct planning *planning, size_t first, size_t end, struct
     }
 }
 
-/* One question a range: the planner asks for the same one many times. Large models have more ranges
- * than there is time for. */
+/* Cache the memory of each range of units: the planner asks for the same range many times. Large
+ * models have more ranges than the time allows. */
 static const struct memory_growth *kept_bytes(struct planning *planning,
                                               const struct servers_stage *stage)
 {
@@ -93,7 +93,7 @@ static const struct memory_growth *kept_bytes(struct planning *planning,
     return &range->bytes;
 }
 
-/* The sums that wait at once, beside the one that becomes the gradient. */
+/* The number of gradient sums that wait at once, beside the one that becomes the gradient. */
 static uint64_t more_sums(const struct servers_stage *stage)
 {
     return stage->sums > 0 ? stage->sums - 1 : 0;
@@ -107,7 +107,7 @@ static uint64_t trained_bytes(const struct planning *planning, const struct serv
 
 /* ---- all units ---- */
 
-/* What a worker's memory grows by follows from two shares of a long step. */
+/* The growth of a worker's memory follows from two shares of a long step. */
 static void measure_worker(struct planning *planning, struct worker_bytes *out)
 {
     const size_t most = REDUCE_COUNT_MAX;

@@ -18,7 +18,7 @@ _Static_assert(STAGES_MAX <= SERVERS_STAGES_MAX && PLANNING_DEVICES_MAX <= SERVE
 
 _Static_assert(sizeof(struct servers_answer) <= SOLUTION_OWN_MAX, "a solution holds the answer");
 
-/* Of timing a share: PARTITION_WORK_MAX. */
+/* Work of timing a share, in the unit of PARTITION_WORK_MAX. */
 #define SHARE_WORK 8.0
 /* Adding a sum to another reads both and writes one. */
 #define ADD_PASSES 3
@@ -42,8 +42,8 @@ void servers_problem_scratch_free(void *arg)
 
 /* ---- layers ---- */
 
-/* The operations of a unit, by layer: those of its ops before its first layer belong to the layer
- * before, or to the first one of all. */
+/* Add the operations of a unit by layer. Ops before its first layer belong to the preceding layer,
+ * or to the first layer of the model. */
 static void add_unit(struct planning *planning, size_t unit, size_t *layer)
 {
     struct planning_servers *servers = planning_servers(planning);
@@ -105,7 +105,7 @@ static int take_layers(struct planning *planning, struct err *err)
 
 /* ---- devices ---- */
 
-/* Large models leave room for the times of fewer devices: the fastest stay. */
+/* Keep only the fastest devices if the model is large, because the memory for times is limited. */
 static void limit_pool(struct planning *planning)
 {
     const size_t most = PLANNING_LAYER_TIMES_MAX / planning_servers(planning)->layer_count;
@@ -120,7 +120,7 @@ static void limit_pool(struct planning *planning)
     }
 }
 
-/* The times of a device of the pool. They are without the stops of its processor. */
+/* Take the times of a device of the pool, which do not include the stops of its processor. */
 static void take_times(struct planning *planning, size_t at, const double *forward,
                        const double *backward)
 {
@@ -219,7 +219,7 @@ static void take_backend(struct planning *planning, enum conv2d_backend backend)
     planning->backend = backend;
 }
 
-/* ---- servers that are given ---- */
+/* ---- given servers ---- */
 
 static size_t pool_find(const struct planning *planning, const struct device_id *id)
 {
@@ -231,7 +231,7 @@ static size_t pool_find(const struct planning *planning, const struct device_id 
     return i;
 }
 
-/* The servers that the job names. */
+/* Take the servers that the job names. */
 static int take_places(struct planning *planning, struct err *err)
 {
     const struct server_options *options = &planning->spec.parameter_server;
@@ -251,7 +251,7 @@ static int take_places(struct planning *planning, struct err *err)
     return 0;
 }
 
-/* The first devices of the request, which has an order. */
+/* Take the servers of the request: its first devices, in their order. */
 static int take_ends(struct planning *planning, const struct problem_request *request,
                      struct err *err)
 {
@@ -290,7 +290,7 @@ static int take_servers(struct planning *planning, const struct problem_request 
     return request->end ? take_ends(planning, request, err) : take_places(planning, err);
 }
 
-/* Whether there are as many devices as the request and the job want of each kind. */
+/* Check that there are as many devices of each kind as the request and the job need. */
 static int check_roles(const struct planning *planning, struct err *err)
 {
     const struct servers_problem *problem = &planning_servers(planning)->problem;
@@ -317,7 +317,7 @@ static int check_roles(const struct planning *planning, struct err *err)
 
 /* ---- the answer ---- */
 
-/* A bound of all plans: the fastest devices that may work share the work without any transfer. */
+/* A lower bound of the step: the fastest devices that may work share the work without transfers. */
 static double least_seconds(const struct planning *planning)
 {
     const struct servers_problem *problem = &planning_servers(planning)->problem;
@@ -333,7 +333,7 @@ static double least_seconds(const struct planning *planning)
     return rate > 0 ? (double)problem->micro_batches / rate : 0;
 }
 
-/* Devices of the problem become candidates. */
+/* Convert devices of the problem to candidates. */
 static void take_answer(struct planning *planning)
 {
     struct solution *out = &planning->solution;
@@ -346,7 +346,7 @@ static void take_answer(struct planning *planning)
     }
 }
 
-/* The stages of a request, of which the pool has the devices in this order. */
+/* Time the stages of a request. The pool has their devices in the order of the stages. */
 static int play(struct planning *planning, const struct problem_request *request, struct err *err)
 {
     struct servers_stage stage[STAGES_MAX];
@@ -379,8 +379,8 @@ static int search(struct planning *planning, const struct problem_request *reque
     return rc;
 }
 
-/* Whether the stage fits on a device of the pool that may have it. *least, *most: the fewest bytes
- * that it needs, and the most that such a device has. */
+/* Whether the stage fits on a device of the pool that may run it. *least: the least bytes that it
+ * needs; *most: the most bytes of such a device. */
 static bool fits(struct planning *planning, struct servers_stage stage, const bool *may,
                  uint64_t *least, uint64_t *most)
 {
@@ -398,7 +398,8 @@ static bool fits(struct planning *planning, struct servers_stage stage, const bo
     return fits;
 }
 
-/* A step needs a worker for the whole model, and a server for each unit. */
+/* Explain the lack of memory: a step needs a worker with memory for the whole model, and a server
+ * for each unit. */
 static int explain_memory(struct planning *planning, struct err *err)
 {
     const struct planning_servers *servers = planning_servers(planning);
@@ -451,7 +452,7 @@ void servers_problem_resume(struct planning *planning)
     take_backend(planning, conv2d_backend_of(first->numeric_class));
 }
 
-/* The step of the solution, of which the pool has the devices in the order of its stages. */
+/* Time a step of the solution. The pool has its devices in the order of its stages. */
 static void play_solution(struct planning *planning, struct servers_plan *out)
 {
     struct planning_servers *servers = planning_servers(planning);
@@ -463,7 +464,7 @@ static void play_solution(struct planning *planning, struct servers_plan *out)
     }
     const int rc = servers_play(&servers->problem, servers->scratch, stage,
                                 planning->solution.stage_count, out, &err);
-    ASSERT(rc == 0); /* a plan of the search */
+    ASSERT(rc == 0); /* the search has found this plan, so it is valid */
 }
 
 void servers_problem_expect(struct planning *planning)
@@ -473,7 +474,7 @@ void servers_problem_expect(struct planning *planning)
     planning->pool_count = solution->stage_count;
     memcpy(planning->pool, solution->chosen, solution->stage_count * sizeof(planning->pool[0]));
     state_problem(planning, true);
-    servers->problem.memory_cap_bytes = NULL; /* it fits */
+    servers->problem.memory_cap_bytes = NULL; /* the solution fits */
     play_solution(planning, &servers->answer.plan);
     take_answer(planning);
 }

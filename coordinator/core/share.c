@@ -4,17 +4,18 @@
 
 #include "base/elementary.h"
 
-/* A device that is hardly ever stopped shows nothing: half of what is missing to a whole processor
- * is forgotten in HALF_LIFE_MS. */
+/* A device that is hardly ever stopped does not show its share. Then half of the difference to a
+ * whole processor is forgotten in HALF_LIFE_MS. */
 #define GRANTED_FREE 0.95
 #define HALF_LIFE_MS (10 * 60 * 1000)
 #define LN2 0.6931471805599453
-/* A stage that runs for so much of what it may always has work. */
+/* A stage that runs for at least this part of its granted time counts as always having work. */
 #define GRANTED_BUSY 0.8
 #define GRANTED_NOISE 1.25
-/* Stops of short work differ by less from one window to the next. */
+/* Smallest change beyond the noise: stops of short work differ by less between windows. */
 #define GRANTED_CHANGE 2.0
-/* Two probes of 0.2 s beside other programs differ by less, as logarithms. */
+/* Smallest difference of logarithms beyond the noise of two probes of 0.2 s beside other programs.
+ */
 #define PROBE_NOISE 0.5
 
 static double clamp(double value, double least, double most)
@@ -44,14 +45,14 @@ void share_probed(struct share *share, double probed)
     share->seen = share->value;
 }
 
-/* The most that the share can be. A stage that always has work shows it; other stages show it only
- * about: they stand still beside others of their step. */
+/* An upper bound of the share. A stage that always has work shows the share; other stages show it
+ * only roughly, because they wait for other stages of their step. */
 static double most_of(double granted, double used)
 {
     return used >= GRANTED_BUSY * granted ? granted : fmin(granted * GRANTED_NOISE, 1);
 }
 
-/* Within a plan the stops of the same work change as the share does. */
+/* Within a plan the work stays the same, so its stops change as the share does. */
 void share_ran(struct share *share, const struct stage_load *load, int64_t now_ms)
 {
     if (!(load->granted >= 0)) {

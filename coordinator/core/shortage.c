@@ -1,5 +1,6 @@
-/* Why a job gets too few devices: in one sentence, for people. The fleet is looked at while the
- * question is asked; the sentence follows when the planner has counted what is missing. */
+/* Explains in one sentence, for people, why a job gets too few devices. The devices are counted
+ * when the question is filled. The sentence is written when the planner knows how many are missing.
+ */
 #include "coordinator/core/shortage.h"
 
 #include <string.h>
@@ -10,7 +11,8 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
 
-/* Whether an online device has all the labels; with `only`, that one. */
+/* Whether an online device has all the labels. With `only`: whether an online device has this
+ * label. */
 static bool any_has(const struct core *core, const struct placement_request *request,
                     const struct label *only)
 {
@@ -49,7 +51,7 @@ static bool any_offers(const struct core *core, const struct placement_request *
     return any;
 }
 
-/* The first label or id of a server or worker that no device has. */
+/* Find the first label or id of a server or worker that no device has. */
 static void look_for_roles(const struct core *core, const struct placement_request *request,
                            struct shortage *out)
 {
@@ -168,7 +170,7 @@ void shortage_look(const struct core *core, const struct placement_request *requ
 
 /* ---- the sentence ---- */
 
-/* The usable devices, and why there are no more. */
+/* Write how many devices are usable, and why there are no more. */
 static void some_are_free(const struct shortage *fleet, const char *there, char *out, size_t size)
 {
     const struct {
@@ -215,7 +217,7 @@ static void describe(const struct shortage *fleet, const char *there, char *out,
     }
 }
 
-/* The answer for the loss of these devices counts only the others. */
+/* For a question about the loss of devices, the answer counts only the other devices. */
 static int shortage_without(const struct shortage *fleet, const struct job_spec *spec,
                             size_t wanted, size_t there, struct err *err)
 {

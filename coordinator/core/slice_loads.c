@@ -9,7 +9,7 @@
 #include "coordinator/core/state.h"
 #include "libtrain/kernels/op_workspace.h"
 
-#define WIDTH_EPSILON 1e-9 /* a width that is rounded down has the channels that it should */
+#define WIDTH_EPSILON 1e-9 /* keeps the number of channels if a width was rounded down */
 
 struct listing {
     const struct planning *planning;
@@ -40,7 +40,8 @@ static void list_unit(void *arg, size_t index, const struct unit *unit,
     unit_work_of(&setting, 0, &listing->work[index]);
 }
 
-/* The times of units on a device that exists or is assumed. Returns its speed over theirs. */
+/* Predict the times of units on a real or hypothetical device. Return the factor by which the
+ * device is faster than these times. */
 static double predict(const struct core *core, const struct plan_question *question,
                       const struct device_id *id, const struct unit_work *work, size_t count,
                       double update_passes, struct capacity_unit *out)
@@ -96,7 +97,7 @@ static int load_at(const struct slice_loads *loads, size_t device, double width,
                    struct err *err)
 {
     const uint32_t classes = (uint32_t)loads->classes;
-    const bool whole = 1 - width < loads->width_min; /* the rest is too narrow to be a slice */
+    const bool whole = 1 - width < loads->width_min; /* the rest is too narrow for a slice */
     const struct slim_group group[] = {{.classes = classes, .width = whole ? 1 : width},
                                        {.classes = classes, .width = 1 - width}};
     const struct slim_split split = {

@@ -18,10 +18,10 @@
 #include "schema/job_check.h"
 
 /* A source that has not answered a challenge, is unreachable or may be switched off is used only if
- * there is no other. */
+ * no other source exists. */
 #define SILENT_SECONDS 1e9
 
-/* Those of core->held that are of one unit. */
+/* The items of core->held for one unit. */
 struct holders {
     const struct held_item *item;
     size_t count;
@@ -43,7 +43,7 @@ static double cost_seconds(const struct core *core, const struct job_slot *job,
     return seconds + (last ? SILENT_SECONDS : 0);
 }
 
-/* The holder that would finish first, its earlier requests included; ties in the order of ids. */
+/* The holder that would finish first, including its earlier requests; ties in the order of ids. */
 static struct device_slot *cheapest_holder(const struct core *core, const struct job_slot *job,
                                            struct holders holders, const struct device_slot *to,
                                            int64_t unit)
@@ -185,7 +185,7 @@ static void choose_source(struct core *core, struct job_slot *job, struct holder
     }
 }
 
-/* What stages load that do not keep it. */
+/* Count the units that stages load and do not keep. */
 static void count_loaded(struct job_slot *job)
 {
     for (size_t s = 0; s < job->plan.stage_count; s++) {
@@ -203,12 +203,12 @@ static void count_loaded(struct job_slot *job)
     }
 }
 
-/* In this order: from itself, from the cheapest live device, from the center; from an unreachable
- * device only after the center. Version 0 comes from the seed or the checkpoint. */
+/* Sources in order of preference: the stage itself, the cheapest live device, the center, an
+ * unreachable device. Version 0 comes from the seed or the checkpoint. */
 void sources_choose(struct core *core, struct job_slot *job)
 {
-    /* The pause let every device drop the center's version; some may have dropped it without a
-     * report yet. */
+    /* The pause allowed every device to drop the center's version. Some devices may have dropped it
+     * and not reported this yet. */
     const int64_t version = job->plan.resume_version;
     const bool dropped = job->plan.reason == PLAN_RESUMED && version <= job->job.version;
     size_t count = dropped ? 0 : held_list(core, job, &device_all_present, version), at = 0;

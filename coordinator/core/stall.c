@@ -1,5 +1,5 @@
-/* A step that does not complete in time makes the job stalled first, and fails its generation
- * later: a slow step must not cost a generation. */
+/* If a step does not complete in time, the job is first stalled and only later its generation
+ * fails: a slow step must not cost a generation. */
 #include "coordinator/core/stall.h"
 
 #include <inttypes.h>
@@ -16,8 +16,8 @@
 #include "coordinator/core/states.h"
 
 #define SLOW_FACTOR 16
-#define FIRST_FACTOR 3     /* of a prediction before anything was measured */
-#define SLOW_MS_MAX 600000 /* whatever was predicted */
+#define FIRST_FACTOR 3     /* multiple of a prediction without measurements */
+#define SLOW_MS_MAX 600000 /* bound of a task's time, whatever was predicted */
 
 void stall_watch(struct core *core, struct job_slot *job)
 {
@@ -38,8 +38,8 @@ void stall_take(const struct core *core, struct job_slot *job, int64_t busy_ms)
     }
 }
 
-/* A stage has begun a task not long ago, so others have ended. A heartbeat has told of it, and the
- * next one may be due only now. */
+/* Whether a stage began a task recently, so that earlier tasks have ended. The newest report may be
+ * up to one heartbeat old. */
 static bool goes_on(const struct core *core, const struct job_slot *job)
 {
     int64_t recent_ms = deadlines_step_ms(job) / 2 + core->config.heartbeat_ms;
@@ -47,8 +47,8 @@ static bool goes_on(const struct core *core, const struct job_slot *job)
            job->stall.task_ms > job->stall.progress_ms;
 }
 
-/* How long a pass of one micro-batch may take: as long as a step, and where a step is little more
- * than that pass, as long as on a device that became sixteen times as slow. */
+/* The longest time of one micro-batch in a stage: the step deadline or, if a step is little longer
+ * than this task, the time on a device that became sixteen times as slow. */
 static int64_t task_limit_ms(const struct job_slot *job, size_t s)
 {
     const struct plan_stage *stage = &job->plan.stage[s];
@@ -59,8 +59,8 @@ static int64_t task_limit_ms(const struct job_slot *job, size_t s)
     return slow_ms > job->job.deadlines.step_ms ? slow_ms : job->job.deadlines.step_ms;
 }
 
-/* When a present task has ended or was heard to take longer than a task may, at the latest; 0: none
- * may take longer. */
+/* The time by which every present task has ended, or was reported to exceed its limit; 0: no task
+ * has time left. */
 static int64_t tasks_end_ms(const struct core *core, const struct job_slot *job)
 {
     int64_t longest_ms = 0;
@@ -74,7 +74,7 @@ static int64_t tasks_end_ms(const struct core *core, const struct job_slot *job)
     return longest_ms > 0 ? core->now_ms + longest_ms + core->config.heartbeat_ms : 0;
 }
 
-/* When to look at the step again, because slow is not stalled; 0: it is stalled. */
+/* The time of the next check of the step, if it is only slow; 0: it is stalled. */
 static int64_t look_again_ms(const struct core *core, const struct job_slot *job)
 {
     const int64_t after_step_ms = core->now_ms + deadlines_step_ms(job);
@@ -82,7 +82,7 @@ static int64_t look_again_ms(const struct core *core, const struct job_slot *job
     return goes_on(core, job) || after_tasks_ms > after_step_ms ? after_step_ms : after_tasks_ms;
 }
 
-/* The device that holds work without progress: its current task takes longer than a task may. */
+/* The device that holds work without progress: its present task exceeds its limit the most. */
 static struct device_slot *busiest(const struct core *core, const struct job_slot *job)
 {
     struct device_slot *worst = NULL;

@@ -36,8 +36,9 @@ static const enum verb_effect effects[STATE_COUNT][VERB_COUNT] = {
     [JOB_CANCELLED] = {0},
 };
 
-/* Every verb in every phase of a parent. It acts on the jobs of the phase; a harvest can only be
- * cancelled, and only a harvested model or an average can be kept. Plans are those of the parts. */
+/* Every verb in every phase of a parent. A verb acts on the jobs of the phase. A harvest can only
+ * be cancelled, and only a harvested model or an average can be kept. A parent has no plan of its
+ * own; its parts have plans. */
 #define PARTS [JOB_PAUSE] = EFFECT_PAUSE, [JOB_RESUME] = EFFECT_QUEUE, [JOB_CANCEL] = EFFECT_CANCEL
 static const enum verb_effect parent_effects[PARENT_ENDED + 1][VERB_COUNT] = {
     [PARENT_STEM] = {PARTS},
@@ -51,9 +52,9 @@ static const enum verb_effect parent_effects[PARENT_ENDED + 1][VERB_COUNT] = {
 #define TO(state) (1u << (state))
 #define ENDS (TO(JOB_FAILED) | TO(JOB_CANCELLED) | TO(JOB_CANCELLING))
 
-/* Where a state may lead. A job that recovers is planned within a step, and one that is replanned
- * while it stops: `planning` is for jobs that no device works for. A plan that stops for a loss, as
- * for a replan, may have come to the end of the job. */
+/* The legal changes of state. State `planning` is only for jobs without devices: the search for a
+ * recovering job runs within a step, and that for a replanned job while its plan stops. A plan that
+ * stops for a loss or a replan may have reached the end of the job. */
 static const unsigned changes[STATE_COUNT] = {
     [JOB_QUEUED] = TO(JOB_PLANNING) | TO(JOB_PREPARING) | TO(JOB_PAUSED) | ENDS,
     [JOB_PLANNING] = TO(JOB_QUEUED) | TO(JOB_PREPARING) | TO(JOB_PAUSED) | ENDS,
@@ -150,8 +151,9 @@ bool states_waits_in_queue(const struct job_slot *job)
     return job->job.state == JOB_QUEUED || job->job.state == JOB_PLANNING;
 }
 
-/* Own kernels follow from the shape, and a plan over several classes is inexact anyway. Where every
- * pass has its kernel there is nothing to measure: so a job does this once. */
+/* Only oneDNN needs measurements: own kernels follow from the shape, and a plan over several
+ * classes is inexact anyway. If every pass has its kernel, nothing is left to measure, so a job is
+ * measured once. */
 bool states_kernels_wanted(const struct job_slot *job)
 {
     return job->job.data.tune && job->plan.resume_version == 0 &&

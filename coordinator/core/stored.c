@@ -78,7 +78,7 @@ void stored_on_model(struct core *core, const struct event *event)
     act_publish(core, "model_stored", "", "model '%s' is stored", model->name);
 }
 
-/* The same content again is the same checkpoint. */
+/* A repeated upload of the same content gives the same checkpoint. */
 void stored_on_checkpoint(struct core *core, const struct event *event)
 {
     const struct event_checkpoint_stored *stored = &event->checkpoint_stored;

@@ -1,7 +1,7 @@
 /* A report that a device cannot be reached does not say whether the device or the link failed, so
  * the device is challenged at once. If it does not answer, and its connection was refused or
- * broken, the device has failed. An answer: the link has failed, unless the report is withdrawn. If
- * a report says only that the device is silent, its lease decides. */
+ * broken, the device has failed. If it answers, the link has failed, unless the report is
+ * withdrawn. If a report says only that the device is silent, its lease decides. */
 #include "coordinator/core/suspicion.h"
 
 #include <string.h>
@@ -52,8 +52,8 @@ static bool concerns(const struct device_slot *device, const struct device_slot 
     return false;
 }
 
-/* Whether there are devices enough beside it and those that are avoided already: of a pair one end
- * is left out. */
+/* Whether the job has enough devices without this one and the excluded ones, so that one end of the
+ * pair can be left out. */
 static bool can_do_without(const struct core *core, const struct job_slot *job,
                            const struct device_slot *device)
 {
@@ -68,8 +68,9 @@ static bool can_do_without(const struct core *core, const struct job_slot *job,
     return candidates_suffice(&job->job.spec, &there);
 }
 
-/* The later stage of the two goes; of a device of the plan and a source outside of it, the device.
- * Avoid the device that leaves, unless the next plan equals the last one. */
+/* Charge one end of the pair: the device of the later stage or, if the suspect is a source outside
+ * of the plan, the device of the plan. Exclude this device, unless the next plan equals the last
+ * one. */
 static void blame_link(struct core *core, struct device_slot *device, const struct trouble *trouble)
 {
     struct device_slot *suspect = slots_device(core, trouble->device.text);
@@ -98,7 +99,8 @@ static void blame_link(struct core *core, struct device_slot *device, const stru
                  device->device.name, suspect->device.name);
 }
 
-/* An error of code peer was not settled before its time: by its reports, or by itself. */
+/* The error with code "peer" was not settled in time. Decide by the reports of its device or,
+ * without reports, by the error alone. */
 void suspicion_settle(struct core *core, struct job_slot *job)
 {
     struct device_slot *device = slots_stage_device(core, job, job->suspicion.stage);
@@ -119,8 +121,8 @@ void suspicion_settle(struct core *core, struct job_slot *job)
     failure_note(core, job, blame, "%s", job->suspicion.text);
 }
 
-/* The suspected device has answered: the complaining devices have link_ms left to withdraw. A
- * device that could not prepare because of it does not withdraw. */
+/* The suspected device has answered: the reporting devices have link_ms left to withdraw their
+ * reports. A device that could not prepare because of the suspect does not withdraw. */
 static void answered(struct core *core, struct device_slot *suspect)
 {
     for (size_t i = 0; i < core->devices.count; i++) {
@@ -152,7 +154,7 @@ static void take_answer(struct core *core, struct device_slot *device, const cha
     answered(core, device);
 }
 
-/* A complaint that is new, or harder than before, makes the accused speak. */
+/* A report that is new, or more severe than before, causes a challenge of the reported device. */
 static void take_reports(struct core *core, struct device_slot *device,
                          const struct heartbeat *heartbeat)
 {

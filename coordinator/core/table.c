@@ -34,7 +34,7 @@ void *table_at(const struct table *table, size_t index)
     return table->items + (size_t)table->order[index] * table->item_size;
 }
 
-/* Where the key is, or would be. */
+/* The index of the key, or the index at which to insert it. */
 static size_t position(const struct table *table, const char *key, bool *found)
 {
     size_t low = 0, high = table->count;

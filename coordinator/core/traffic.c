@@ -12,14 +12,15 @@
 #include "libtrain/quant/codec.h"
 
 #define COUNT_MAX 1e9
-/* Of one transfer: the sums of a pair never overflow. */
+/* Greatest seconds of one transfer, so that the sums of a pair never overflow. */
 #define TRANSFER_SECONDS_MAX 1e6
 #define TRANSFER_BYTES_MAX 1e15
-/* Half of a link's memory fades in this time: what was measured of a link that changed is not
- * believed for hours. */
+/* Half of a link's memory fades in this time, so that measurements from before a change do not
+ * count for hours. */
 #define HALF_LIFE_MS 60000.0
-/* A report that differs from the estimate by this factor cuts the memory down to its own weight.
- * One of a single transfer does so if it is the third in turn: a transfer may be late by itself. */
+/* A report that differs from the estimate by this factor reduces the memory to its own weight. A
+ * report of a single transfer does so only as the third consecutive one, because a single transfer
+ * may be late. */
 #define SURPRISE 1.5
 #define FAR_MOST 3
 
@@ -87,7 +88,7 @@ static bool is_item(const struct traffic_item *item, const struct link_row *row)
            strcmp(item->row.codec, row->codec) == 0;
 }
 
-/* The item of the row, or the place for it. */
+/* The item of the row, or a place for it. */
 static struct traffic_item *place_of(const struct traffic *traffic, const struct link_row *row)
 {
     struct traffic_item *set = set_of(traffic, row->from.text, row->to.text), *oldest = set;
@@ -127,7 +128,8 @@ static bool is_valid(const struct link_sums *sums)
            is_within(sums->bytes_seconds, sums->count, bytes * seconds);
 }
 
-/* Each pair has few places: a name that is no codec's would take one. */
+/* Whether the name is that of a codec: an unknown name would take one of the few places of a pair.
+ */
 static bool is_codec(const char *name)
 {
     enum codec codec;
@@ -138,7 +140,7 @@ static struct link_row row_of(const struct device_slot *device, const struct lin
                               struct link_users users)
 {
     const bool shared = report->kind == LINK_TENSOR && (users.own > 1 || users.other > 1);
-    /* Units that this device took came from the other. */
+    /* Units that this device fetched came from the other device. */
     const bool fetched = report->kind == LINK_FETCH;
     struct link_row row = {.from = fetched ? report->device : device->device.id,
                            .to = fetched ? device->device.id : report->device,
@@ -159,7 +161,7 @@ static int surprise_of(const struct link_sums *sums, const struct link_sums *mor
     return (ratio > SURPRISE) - (ratio * SURPRISE < 1);
 }
 
-/* Add a report to what is remembered. */
+/* Add a report to the remembered sums. */
 static void remember(struct link_sums *sums, const struct link_sums *more, int64_t age_ms, int *far)
 {
     double share = elementary_exp(-0.6931471805599453 * fmax((double)age_ms, 0) / HALF_LIFE_MS);
@@ -178,7 +180,7 @@ static void add_tensors(struct link_sums *sums, const struct link_sums *more)
     remember(sums, more, 0, &far);
 }
 
-/* With the seconds of each transfer divided by a number. */
+/* The sums of a report with the seconds of each transfer divided by `divisor`. */
 static struct link_sums sums_in(const struct link_report *report, size_t divisor)
 {
     const double seconds = 1 / (double)divisor;
@@ -189,7 +191,7 @@ static struct link_sums sums_in(const struct link_report *report, size_t divisor
                               .bytes_seconds = report->bytes_seconds_sum * seconds};
 }
 
-/* What each end of the link shows, and both together. */
+/* Add a report to the sums of both devices: to each by its own link, or as alone on both links. */
 static void add_to_devices(const struct core *core, const struct device_slot *device,
                            const struct device_slot *other, const struct link_report *report,
                            struct link_users users)
@@ -230,8 +232,8 @@ bool traffic_take(struct core *core, const struct device_slot *device,
 
 /* ---- estimates ---- */
 
-/* Tensors and fetched units show a link at its full speed; copies give way to them, and count only
- * where there is nothing else. */
+/* Tensors and fetched units show a link at its full speed. Copies give way to them, and count only
+ * if there is nothing else. */
 static struct link_sums pair_sums(const struct core *core, const struct device_slot *a,
                                   const struct device_slot *b)
 {
@@ -267,8 +269,8 @@ bool traffic_device_link(const struct core *core, const struct device_slot *devi
     return true;
 }
 
-/* A link has equal properties in both directions, so the sizes of both give a better estimate. Of a
- * pair that needs a relay in one direction, it is the mean of both. */
+/* A link has equal properties in both directions, so the transfers of both directions give a better
+ * estimate. If a pair needs a relay in one direction only, the estimate is the mean of both. */
 struct link_speed traffic_link(const struct core *core, const struct device_slot *a,
                                const struct device_slot *b)
 {

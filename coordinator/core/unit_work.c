@@ -14,16 +14,16 @@
 #define WEIGHTS_USUAL 1e5
 #define ROWS_USUAL 512.0
 
-/* What starting an op costs, in operations. */
+/* The cost of starting an op, in operations. */
 #define OP_FLOPS 50000.0
 
-/* Winograd kernels multiply tiles of 4 x 4 outputs by 36 numbers a filter, which are made of its 9
- * weights first: so many times the bytes of the weights are moved. */
+/* Winograd kernels multiply tiles of 4 x 4 outputs by 36 numbers per filter, which they first
+ * compute from its 9 weights. They move correspondingly more bytes than the weights have. */
 #define WINOGRAD_TILE 4.0
 #define WINOGRAD_PRODUCTS 36.0
 #define WINOGRAD_WEIGHT_PASSES 8.0
 
-/* Rates at which features say what a unit spends its time with. */
+/* Usual rates, by which features weigh computing against moving bytes. */
 #define FLOPS_PER_SECOND_USUAL 2e10
 #define BYTES_PER_SECOND_USUAL 1e10
 
@@ -63,8 +63,8 @@ static uint64_t mix_op(uint64_t hash, const struct op *op)
     return mix(hash, op->input_count);
 }
 
-/* What a backward computes depends on the units before: without a trained one no gradient of the
- * input. cost has that in its FLOPs. */
+/* The backward pass depends on the preceding units: if none of them is trained, it computes no
+ * gradient of the input. The FLOPs of `cost` reflect this. */
 static uint64_t shape_of(const struct unit_setting *setting, size_t index)
 {
     const struct unit *unit = &setting->model->unit[index];
@@ -83,7 +83,7 @@ static uint64_t shape_of(const struct unit_setting *setting, size_t index)
 
 enum kind { KIND_POINTWISE, KIND_DEPTHWISE, KIND_DENSE, KIND_ATTENTION, KIND_OTHER, KINDS };
 
-/* KINDS: a convolution, to which the others are compared. */
+/* KINDS: an ordinary convolution, the reference for the other kinds. */
 static enum kind kind_of(const struct op *op)
 {
     switch (op_traits(op->type)->product) {
@@ -107,14 +107,15 @@ static double multiply_adds(const struct op *op, enum kind kind)
     return kind == KIND_OTHER ? 0 : out * ((double)op->tensor[0].elements / op->out.c);
 }
 
-/* Operations and bytes of an op, which take about the same time on usual machines. */
+/* The sum of operations and bytes of an op: on usual machines, one of each takes about the same
+ * time. */
 static double weight_of(const struct op *op, enum kind kind)
 {
     const double elements = (double)shape_elements(op->out) + (double)shape_elements(op->in);
     return op->type == OP_FLATTEN ? 0 : 2 * multiply_adds(op, kind) + sizeof(float) * elements;
 }
 
-/* The part of an op's pass that Winograd kernels compute: they save multiplications. */
+/* The part of an op's pass that Winograd kernels compute with fewer multiplications. */
 static double winograd_part(const struct op *op, enum conv2d_backend backend, enum unit_pass pass)
 {
     if (op->type != OP_CONV2D) {
@@ -131,7 +132,7 @@ static double winograd_part(const struct op *op, enum conv2d_backend backend, en
                : (parts[CONV2D_BACKWARD_DATA] + parts[CONV2D_BACKWARD_WEIGHTS]) / 2;
 }
 
-/* Operations of a sample that a Winograd kernel saves; below 0 where tiles exceed the output. */
+/* Operations of a sample that a Winograd kernel saves; below 0 if tiles exceed the output. */
 static double winograd_saves(const struct op *op)
 {
     const double tiles = ceil(op->out.h / WINOGRAD_TILE) * ceil(op->out.w / WINOGRAD_TILE);
@@ -149,7 +150,7 @@ struct mixture {
     double share[KINDS], channels_in, channels_out, rows, stride;
     double winograd[UNIT_PASSES]; /* of the weight */
     double saved[UNIT_PASSES];    /* operations of a sample that Winograd kernels save */
-    double moved[UNIT_PASSES];    /* bytes that they move more */
+    double moved[UNIT_PASSES];    /* additional bytes that they move */
 };
 
 static void divide(double *sums, size_t count, double by)
@@ -196,7 +197,7 @@ static void mix_ops(const struct unit *unit, const struct unit_setting *setting,
 static void fill_features(const struct mixture *mixture, enum unit_pass pass, double weights,
                           struct unit_work *work)
 {
-    /* Moving data without computing counts as one operation a byte. */
+    /* Moving data without computing counts as one operation per byte. */
     const double bytes = work->bytes[pass];
     const double log_flops = log_of(fmax(work->flops[pass], bytes), FLOPS_USUAL);
     const double log_bytes = log_of(bytes, BYTES_USUAL);

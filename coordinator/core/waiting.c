@@ -1,5 +1,5 @@
 /* A job waits rather than fails: for devices that may hold a newer version, for enough devices, or
- * until devices that failed are tried again. Its versions stay held while it waits. */
+ * until failed devices are tried again. Devices keep its versions while it waits. */
 #include "coordinator/core/waiting.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #include "coordinator/core/states.h"
 #include "coordinator/core/text.h"
 
-/* Each delay in a row is twice as long; the first is one lease. */
+/* The first delay is one lease. It doubles with each consecutive delay, up to this. */
 #define DELAY_MS_MAX 300000
 #define DELAY_SHIFT_MAX 16
 
@@ -83,8 +83,8 @@ void waiting_for_devices(struct core *core, struct job_slot *job, int reason, in
     states_set(core, job, state, "waiting_for_devices", "%s", text);
 }
 
-/* Ends the present plan and delays the next one; devices keep their versions. With code
- * device_failed the next one begins as soon as the job can do without the failed devices. */
+/* Devices keep their versions during the delay. With code device_failed, the next plan begins as
+ * soon as the job can do without the failed devices. */
 void waiting_delay(struct core *core, struct job_slot *job, int reason, const char *code,
                    int64_t pause_ms, const char *text)
 {
@@ -121,7 +121,7 @@ int64_t waiting_delay_ms(const struct core *core, struct job_slot *job)
 bool waiting_for_failed(struct core *core, struct job_slot *job)
 {
     if (job->timer_ms[TIMER_RETRY] != NEVER && job->timer_ms[TIMER_RETRY] <= core->now_ms) {
-        return false; /* it has waited */
+        return false; /* the delay is over */
     }
     if (job->timer_ms[TIMER_RETRY] == NEVER) {
         waiting_delay(core, job, PLAN_PREPARE_FAILED, "device_failed", waiting_delay_ms(core, job),

@@ -1,6 +1,6 @@
-/* Whether a job starts from an older version than the newest that its devices hold. It does if the
- * plan cannot get the newest one, or its devices cannot load it, and waiting has cost as much as
- * retraining. */
+/* Decides whether a job starts from an older version than the newest one that its devices hold. It
+ * does if the plan cannot get the newest version, or its devices cannot load it, and waiting has
+ * cost as much as retraining. */
 #include "coordinator/core/weighing.h"
 
 #include "coordinator/core/deadlines.h"
@@ -13,7 +13,7 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/strategy.h"
 
-#define OLDER_MAX 8 /* versions to search for a reachable one */
+#define OLDER_MAX 8 /* versions to search for a reachable version */
 #define STUCK_MIN 2 /* failures to load a version before an older one is considered */
 
 /* ---- obstacles to a version ---- */
@@ -64,8 +64,8 @@ static bool is_stuck(const struct job_slot *job, int64_t version)
 
 /* ---- the choice ---- */
 
-/* The newest version below it that the plan gets without a bad link, and its hashes: held, or the
- * center's. 0: none. */
+/* The newest version below `below` that the plan can load without a bad link, and its hashes: a
+ * held version, or the center's. 0: none. */
 static int64_t version_within_reach(struct core *core, const struct job_slot *job, int64_t below,
                                     struct cut *out)
 {
@@ -82,7 +82,7 @@ static int64_t version_within_reach(struct core *core, const struct job_slot *jo
     return recovery_center(job);
 }
 
-/* How long one more attempt at the newer version takes. */
+/* The time of one more attempt to load the newer version. */
 static int64_t attempt_ms(const struct core *core, const struct job_slot *job,
                           const struct weighing *weighing)
 {
