@@ -26,8 +26,8 @@ enum avoidance {
     AVOID_FAILED, /* it failed by itself */
 };
 
-/* The devices that a plan excludes: none, those that failed by themselves, all that are avoided.
- * AVOID_NONE also ignores the memory limits of devices that ran out of memory. */
+/* The devices that a plan excludes: none; devices that failed by themselves; all devices that the
+ * job excludes. AVOID_NONE also ignores the memory limits of devices that ran out of memory. */
 enum avoid_level { AVOID_NONE, AVOID_FAILURES, AVOID_ALL };
 
 /* Exclude the device from the job's plans; each exclusion in a row lasts twice as long. */

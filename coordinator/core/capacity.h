@@ -18,9 +18,9 @@
 
 struct device_slot;
 
-#define CAPACITY_VALUES_MAX (1u << 16) /* of all devices together; the oldest of eight leaves */
+#define CAPACITY_VALUES_MAX (1u << 16) /* of all devices; a new value replaces the oldest of 8 */
 #define CAPACITY_HALF_LIFE_MS (10 * 60 * 1000)
-/* Bounds of what a device can mean: of the level, of a unit's time, of the rates of a probe. */
+/* Bounds of valid reports: of the level, of a unit's time, of the rates of a probe. */
 #define CAPACITY_LEVEL_MAX 12.0
 #define CAPACITY_SECONDS_MAX 1e6
 #define CAPACITY_FLOPS_MIN 1e6

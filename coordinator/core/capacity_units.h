@@ -1,4 +1,4 @@
-/* capacity_units.h: the expected times of units on a device, from what is measured and predicted.
+/* capacity_units.h: the expected times of units on a device, from measurements and predictions.
  * docs/adr/0074. */
 #ifndef COORDINATOR_CORE_CAPACITY_UNITS_H
 #define COORDINATOR_CORE_CAPACITY_UNITS_H

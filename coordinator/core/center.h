@@ -40,7 +40,7 @@ void center_lose(struct core *core, struct job_slot *job);
 /* Keep the blob of a row whose job is not live: deleting an equal unit of another job must not
  * delete it. */
 void center_keep(struct core *core, const char *sha256);
-/* The row of such a blob is deleted. */
+/* Release the kept blob, because its row was deleted. */
 void center_release(struct core *core, const char *sha256);
 /* Keep the blobs of a failed job. */
 void center_keep_job(struct core *core, const struct job_slot *job);

@@ -61,12 +61,12 @@ double class_groups_own(const struct class_problem *problem, const struct class_
                         size_t group);
 /* Return the training samples of a group: its own and the negatives that are drawn for them. */
 double class_groups_samples(const struct class_problem *problem, size_t group, double own);
-/* Return the load of a group with so many own samples and this width. */
+/* Return the load of a group with `own` own samples and this width. */
 double class_groups_load(const struct class_problem *problem, size_t group, double own,
                          double width);
-/* Return how many groups, replicas included, can have the least width. */
+/* Return the greatest number of groups, including replicas, with the least width. */
 size_t class_groups_most(double width_min);
-/* Check that so many groups, replicas included, can have the least width. ERR_INVALID. */
+/* Check that `count` groups, including replicas, can have the least width. ERR_INVALID. */
 NODISCARD int class_groups_room(const struct class_problem *problem, size_t count, struct err *err);
 /* Divide the classes of `samples` among the groups, and the channels, so that the largest load is
  * least. Labels stay empty. ERR_INVALID: fewer than two classes for a group, or too narrow groups.

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DONORS_MAX 8192 /* shapes; of two at one place the newer stays */
+#define DONORS_MAX 8192 /* shapes; if two have the same place, the newer one stays */
 
 struct capacity;
 

@@ -8,9 +8,9 @@
 struct device_slot;
 struct job_slot;
 
-#define DRIFT_SHARE 0.25       /* of a value: what counts as a change of speed */
-#define DRIFT_SHARE_MAX 1.0    /* after setbacks more counts, up to twice the time or half of it */
-#define DRIFT_WINDOW_MS 5000   /* a value must be off for so long */
+#define DRIFT_SHARE 0.25       /* relative difference that counts as a change of speed */
+#define DRIFT_SHARE_MAX 1.0    /* its bound; it rises after setbacks, to twice the time or half */
+#define DRIFT_WINDOW_MS 5000   /* shortest time for which a value must differ */
 #define DRIFT_RECENT_STEPS 8   /* the present step time is the median of these */
 #define DRIFT_TRIAL_STEPS 20   /* after these a change is compared with the previous plan */
 #define DRIFT_SLOWER 1.05      /* ratio of step times at which a change is undone */
@@ -19,7 +19,7 @@ struct job_slot;
 #define DRIFT_COOL_MS 30000    /* the shortest pause between two changes */
 #define DRIFT_SETBACKS_MAX 7   /* doublings of that pause, to about an hour */
 #define DRIFT_DOUBT_MAX 0.5    /* a predicted gain of half the step is always tried */
-#define DRIFT_SCATTERS 3.0     /* a gain below so many scatters of the step is not significant */
+#define DRIFT_SCATTERS 3.0     /* least gain, in scatters of the step; less is not significant */
 #define DRIFT_STEPS_MEASURED 5 /* least steps for a valid median */
 #define DRIFT_STAGES_MS 10000  /* the longest wait for the times of all stages */
 

@@ -67,7 +67,7 @@ void ending_drop_request(struct core *core, struct job_slot *job)
 
 /* ---- jobs ---- */
 
-/* Free its devices, or those that were reserved while it waited. */
+/* Free the devices of the job, or the devices that were reserved while it waited. */
 static void release(struct core *core, struct job_slot *job)
 {
     if (states_plan_active(job)) {

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GOSSIP_CLAIM_FACTOR 16 /* times as fast as planned */
-#define GOSSIP_CLAIM_STEPS 16  /* that may come at once, and are saved up */
+#define GOSSIP_CLAIM_FACTOR 16 /* greatest believed speed, as a multiple of the planned speed */
+#define GOSSIP_CLAIM_STEPS 16  /* steps that count at once; also the bound of the saved credit */
 
 /* Zero: the group has claimed nothing yet. */
 struct gossip_claims {

@@ -66,7 +66,7 @@ void gossip_match(struct gossip *gossip, int64_t now_ms);
  * bounds the evaluation of an average, whatever speed a device claims. It doubles after each
  * average that missed it, for large models over slow links. */
 #define GOSSIP_ARRIVAL_MS 600000
-#define GOSSIP_ARRIVAL_DOUBLINGS 6 /* at most */
+#define GOSSIP_ARRIVAL_DOUBLINGS 6 /* greatest number of doublings of GOSSIP_ARRIVAL_MS */
 int64_t gossip_arrival_ms(const struct gossip *gossip);
 
 /* Note that a group has given its copy for the average. If it was the last one, only the transfer

@@ -26,7 +26,7 @@ struct device_holdings {
 /* The devices of all plans of a job. */
 struct members {
     uint64_t bits[DEVICES_MAX / 64]; /* by the slot of a device */
-    bool known;                      /* complete: this life of the coordinator made all its plans */
+    bool known;                      /* complete: this life of the coordinator made all plans */
 };
 
 /* A consistent cut: a version of which the devices hold every unit. */

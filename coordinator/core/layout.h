@@ -13,9 +13,9 @@
 
 struct job_slot;
 
-/* Return the stages of the job's newest plan, which must not change meanwhile. */
+/* Return the stages of the job's newest plan. The result is valid until the plan changes. */
 struct stage_list layout_stages(const struct job_slot *job);
-/* Return what a stage of that plan computes. */
+/* Return the work of a stage of the job's newest plan. */
 struct stage_work layout_work(const struct job_slot *job, size_t stage);
 /* Return the units that the stage loads. */
 struct stage_work layout_loads(const struct job_slot *job, size_t stage);

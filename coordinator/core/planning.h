@@ -175,7 +175,7 @@ struct planned {
 
 /* Write the part of a plan that the planner decides. */
 void planning_write(const struct planned *planned, struct plan *out);
-/* Return the index of the candidate; device_count: there is none. */
+/* Return the index of the candidate; device_count: not a candidate. */
 size_t planning_find(const struct planning *planning, const char *device_id);
 /* Return the micro-batches per second that a candidate trains alone, if the first `frozen` units
  * are frozen. The times of its units are measured or, without measurements, predicted. */

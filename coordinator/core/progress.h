@@ -8,8 +8,8 @@
 struct device_slot;
 struct job_slot;
 
-#define STEP_WINDOW 32                          /* step times of which the median is reported */
-#define METRIC_NAMES (METRIC_SEGMENTS_PUSH + 1) /* of those that devices report */
+#define STEP_WINDOW 32                          /* step times in the reported median */
+#define METRIC_NAMES (METRIC_SEGMENTS_PUSH + 1) /* number of metrics that devices report */
 
 /* The steps of the last metrics taken from a device, by name. It reports the metrics of a
  * generation in order and repeats them until they are acknowledged. */

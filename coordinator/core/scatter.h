@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SCATTER_KEPT 16 /* changes that count */
-#define SCATTER_LEAST 5 /* before their median is trusted */
+#define SCATTER_KEPT 16 /* number of changes in the median */
+#define SCATTER_LEAST 5 /* least changes for a valid median */
 #define SCATTER_MS 2000 /* the shortest time between two values */
 
 /* All zero before the first plan. */

@@ -11,8 +11,8 @@ struct core;
 struct shortage {
     size_t online; /* all online devices */
     size_t fit;    /* online devices with the labels, class and kernels that the job requests */
-    size_t busy, kept, pending, cordoned, draining, silent; /* of those that fit, why they are not
-                                                               free */
+    size_t busy, kept, pending, cordoned, draining, silent; /* fitting devices that are not free, by
+                                                               reason */
     size_t away;                                            /* they would fit, but are not online */
     size_t few;                /* online, and would fit if they offered a batch of samples */
     size_t old;                /* online, and would fit if their agents knew the job's fields */

@@ -5,7 +5,7 @@
 
 #include "coordinator/core/parent_row.h"
 
-#define SUBMODEL_ATTEMPTS_MAX 3 /* of a group: the first and two with the next seeds */
+#define SUBMODEL_ATTEMPTS_MAX 3 /* attempts of a group: the first and two with the next seeds */
 
 /* Handlers of the answers of the edge. */
 void submodel_on_derived(struct core *core, const struct event *event);

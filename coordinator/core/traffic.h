@@ -12,7 +12,7 @@ struct device_slot;
 #define TRAFFIC_MAX                                                                                \
     (1u << 15) /* directions, kinds and codecs together; the oldest of eight leaves */
 
-#define TRAFFIC_WAYS 8 /* items of a set; all of a pair of devices are in one */
+#define TRAFFIC_WAYS 8 /* items of a set; all items of a pair of devices are in the same set */
 
 /* How many transfers use the links of two devices at a time; both at least 1. */
 struct link_users {
