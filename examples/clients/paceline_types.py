@@ -457,8 +457,8 @@ class JobShort(TypedDict):
 
 
 class Job(TypedDict):
-    """A training run: its request and its state. A job that an earlier version ended lacks
-    newer members."""
+    """A training run: its request and its state. A job that ended under an earlier version
+    lacks newer members."""
 
     id: JobId
     revision: Count
@@ -632,7 +632,7 @@ class Metric(TypedDict):
 
 
 class Mix(TypedDict):
-    """A record of a job of groups."""
+    """A record of what a group of a job did."""
 
     id: str
     job: JobId
@@ -745,7 +745,7 @@ class Prediction(TypedDict):
 
 
 class PredictionQuestion(TypedDict):
-    """The units of a model on a device, which need not have run them."""
+    """The model and the device to predict. The device need not have run the model's units."""
 
     device: DeviceId
     model: NotRequired[Name]
@@ -976,7 +976,8 @@ class Group(TypedDict):
 
 
 class SubmodelCompute(TypedDict):
-    """What sub-models save against training the target alone, as factors. See docs/jobs.md."""
+    """What sub-models save compared with training the target alone, as factors. See
+    docs/jobs.md."""
 
     per_sample_least: float | None
     per_sample_most: float | None
@@ -986,7 +987,7 @@ class SubmodelCompute(TypedDict):
 
 
 class Average(TypedDict):
-    """Of all groups."""
+    """An average of all groups."""
 
     checkpoint: CheckpointId
     step: Count
@@ -1037,7 +1038,7 @@ class IdleProbe(TypedDict):
 
 
 class EarlyStop(TypedDict):
-    """What the evaluations so far mean for `stop` of the job."""
+    """The judgement of the evaluations so far by `stop` of the job."""
 
     version: Count
     best_version: int | None
@@ -1062,7 +1063,7 @@ class PeerReport(TypedDict):
 
 
 class MixReport(TypedDict):
-    """What a group has done of its matches."""
+    """What a group has done with its matches."""
 
     group: int
     generation: Count
@@ -1107,7 +1108,7 @@ class IncidentDevice(TypedDict):
 
 
 class IncidentSeconds(TypedDict):
-    """Of each phase; 0 before it is over."""
+    """Seconds of each phase; 0: the phase is not over."""
 
     detect: float
     decide: float
@@ -1117,7 +1118,7 @@ class IncidentSeconds(TypedDict):
 
 
 class IncidentTimeline(TypedDict):
-    """Times of day; null before."""
+    """Times of day; null: not reached yet."""
 
     suspected_at: str | None
     detected_at: str | None
@@ -1253,7 +1254,7 @@ class PlanLink(TypedDict):
 
 
 class PlanBottleneck(TypedDict):
-    """The busiest stage or link by the prediction."""
+    """The stage or link that the prediction shows as busiest."""
 
     part: Literal["none", "stage", "link"]
     index: int
@@ -1268,15 +1269,15 @@ class PreviewLeftOut(TypedDict):
 
 
 class PlanWithoutMinimum(TypedDict):
-    """What fewer devices than `devices.min` would do."""
+    """The step time with fewer devices than `devices.min`."""
 
     devices: int
     step_seconds: float | None
 
 
 class SubmodelPreview(TypedDict):
-    """What a job of sub-models would get: groups on devices, seconds of its phases, savings,
-    and the target as a pipeline and on one device."""
+    """The prediction for a job of sub-models: groups on devices, seconds of its phases,
+    savings, and the seconds of the target in a pipeline and on one device."""
 
     groups: list[PreviewGroup]
     stem_seconds: float | None
@@ -1292,7 +1293,7 @@ class SubmodelPreview(TypedDict):
 
 
 class GossipPreview(TypedDict):
-    """A job of groups that train apart, as predicted."""
+    """The prediction for a job of groups that train apart."""
 
     groups: list[GossipPreviewGroup]
     period_seconds: float | None
@@ -1307,7 +1308,7 @@ class GossipPreview(TypedDict):
 
 
 class ParameterServerPreview(TypedDict):
-    """The step of a job of servers and workers, beside other ways to train."""
+    """The step of a job of servers and workers, compared with other ways to train."""
 
     transfers: Literal[
         "optimal", "stream", "layer", "layer_window", "greedy", "ready", "whole", "fixed", "auto",
@@ -1338,8 +1339,8 @@ class JobDataset(TypedDict):
 
 
 class JobView(TypedDict):
-    """The samples of the training data that the job trains on: those of some classes, which it
-    learns to tell apart and from all others, or those of a shard."""
+    """The samples of the training data that the job trains on: a shard, or some classes, which
+    the job learns to tell apart from each other and from all others."""
 
     classes: NotRequired[list[int]]
     negatives: NotRequired[float]
@@ -1452,7 +1453,7 @@ class JobEvaluate(TypedDict):
 
 
 class StopRule(TypedDict):
-    """When the job ends before its last step."""
+    """The rule by which the job ends before its last step."""
 
     metric: NotRequired[Literal["test_accuracy", "test_loss", "recall"]]
     patience: NotRequired[int | None]
@@ -1493,14 +1494,14 @@ class MeasuredUnit(TypedDict):
 
 
 class OfferPart(TypedDict):
-    """What a data set was before samples were appended: its first samples."""
+    """A data set as it was before samples were appended: its first samples."""
 
     sha256: Sha256
     samples: int
 
 
 class MixRecord(TypedDict):
-    """What a group did: job and records determine every bit."""
+    """What a group did. The job and its records determine every bit of the result."""
 
     xid: MixXid
     kind: Literal["pair", "average", "adopt", "start", "stored"]
@@ -1583,7 +1584,7 @@ class PlanCombination(TypedDict):
 
 
 class WhatIfDevice(TypedDict):
-    """A device that exists, or a hypothetical one."""
+    """An existing device, or a hypothetical one."""
 
     id: NotRequired[DeviceId]
     name: NotRequired[Name]
@@ -1595,7 +1596,7 @@ class WhatIfDevice(TypedDict):
 
 
 class WhatIfLink(TypedDict):
-    """A link that counts in place of the measured one, in both directions."""
+    """A link that replaces the measured one, in both directions."""
 
     between: list[str]
     latency_seconds: NotRequired[float]
@@ -1635,7 +1636,7 @@ class ReplicaUnit(TypedDict):
 
 
 class ReplicaLoss(TypedDict):
-    """If these devices were lost now."""
+    """What follows if these devices are lost now."""
 
     devices: list[DeviceId]
     resume_version: Count
@@ -1699,7 +1700,7 @@ class AssignmentDeadlines(TypedDict):
 
 
 class MixDuty(TypedDict):
-    """The part of a group in a job of groups that train apart."""
+    """The assignment of a group in a job of groups that train apart."""
 
     group: int
     generation: Count
@@ -1743,7 +1744,7 @@ class MixStatus(TypedDict):
 
 
 class MixTests(TypedDict):
-    """The newest average on the samples that the device holds out."""
+    """The newest average, evaluated on the samples that the device holds out."""
 
     samples: Count
     correct: Count
@@ -1761,7 +1762,7 @@ class PlanShare(TypedDict):
 
 
 class PlanMemory(TypedDict):
-    """The parts of memory_bytes. All 0 in a plan of an earlier version."""
+    """The parts of memory_bytes. All are 0 in a plan of an earlier version."""
 
     parameters_bytes: Count
     gradients_bytes: Count
@@ -1847,7 +1848,7 @@ class ServerPlace(TypedDict):
 
 
 class MixXid(TypedDict):
-    """Names a match; none is used twice."""
+    """Identifies a match; no identifier is used twice."""
 
     life: Count
     counter: Count
@@ -1904,7 +1905,7 @@ class MixOrder(TypedDict):
 
 
 class GroupTests(TypedDict):
-    """An average on the samples that one device holds out."""
+    """An average, evaluated on the samples that one device holds out."""
 
     step: Count
     samples: Count
