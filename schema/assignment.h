@@ -15,8 +15,8 @@
 #include "schema/peer.h"
 #include "schema/stage_role.h"
 
-/* Agents report every phase. Assignments name PREPARE, RUN, STOPPING and FINISHED, and IDLE by a
- * run of null. */
+/* Agents report every phase. An assignment names PREPARE, RUN, STOPPING or FINISHED; a `run` of
+ * null stands for IDLE. */
 enum phase {
     PHASE_IDLE,
     PHASE_PREPARE,
@@ -28,10 +28,10 @@ enum phase {
 };
 extern const char *const phase_names[];
 
-/* Where devices that others do not reach park (net/relay.h). */
+/* A relay, at which devices park if others cannot reach them (net/relay.h). */
 struct relay_place {
     char url[URL_SIZE]; /* "http://HOST:PORT"; "": the coordinator's host */
-    int64_t port;       /* there */
+    int64_t port;
 };
 
 /* The source of units [first, end) at resume_version. */
@@ -54,27 +54,27 @@ struct source {
     char ticket[TICKET_SIZE];
     char public_key[SHA256_SIZE]; /* as a peer's */
     char relay_ticket[TICKET_SIZE];
-    char sha256[SHA256_SIZE]; /* of the blob, with SOURCE_CHECKPOINT of all the file; "" with
-                                 SOURCE_SEED */
-    int64_t bytes;            /* of that */
+    char sha256[SHA256_SIZE]; /* of the blob; CHECKPOINT: of the whole file; SEED: "" */
+    int64_t bytes;            /* of the blob or file */
 };
 
-/* Drop every snapshot of the job that is older than `below_version` (INT64_MAX: all of it). */
+/* Drop every snapshot of the job that is older than `below_version` (INT64_MAX: all snapshots). */
 struct drop {
     struct job_id job;
     int64_t below_version;
 };
 
 /* Allowed callers of this device's peer side for a generation: neighbours with tensors and pings,
- * and devices that fetch its snapshots. Idle devices that still hold needed snapshots get it
+ * and devices that fetch its snapshots. Idle devices that still hold needed snapshots get the list
  * too. */
 struct caller {
     struct job_id job;
     int64_t generation;
     struct device_id device;
     char ticket[TICKET_SIZE];
-    char public_key[SHA256_SIZE];   /* that the caller proves to have, if this device speaks TLS */
-    struct plan_id plan;            /* of the generation; with relay_ticket */
+    char public_key[SHA256_SIZE]; /* of the caller, which proves its identity if this device speaks
+                                     TLS */
+    struct plan_id plan;          /* plan of the generation; with relay_ticket */
     char relay_ticket[TICKET_SIZE]; /* to park at a relay, for all callers of the plan */
 };
 
@@ -88,9 +88,9 @@ struct assigned_stage {
 struct assignment_run {
     struct job_id job;
     int64_t generation;
-    struct plan_id plan;    /* that made the generation: its number alone may come twice after a
-                               restored backup */
-    int phase;              /* enum phase: prepare, run, stopping, finished */
+    struct plan_id plan; /* plan of the generation. After a restored backup two generations may have
+                            the same number */
+    int phase;           /* enum phase: prepare, run, stopping, finished */
     int64_t resume_version; /* prepare, run: the state to start from; finished: the version to put
                                into the center */
     int64_t stage_index, stage_count;
@@ -99,16 +99,16 @@ struct assignment_run {
     bool strict; /* the order of work (libtrain/schedule); asynchronous: always */
     bool tune; /* prepare: measure the kernels of the stage's convolutions and report them; no stage
                   is built */
-    struct source source[UNITS_MAX]; /* one per unit that it loads, in order */
+    struct source source[UNITS_MAX]; /* one for each unit that the device loads, in order */
     size_t source_count;
-    struct assigned_stage stage[STAGES_MAX]; /* parameter_server: all, this one too, in order */
+    struct assigned_stage stage[STAGES_MAX]; /* parameter_server: all in order, this one included */
     size_t stages_listed;                    /* 0 or stage_count */
     bool has_previous, has_next;
     struct peer previous, next;
-    bool has_neighbor; /* where copies of this stage's snapshots go: the next stage's device, of the
-                          last the first's */
+    bool has_neighbor; /* receives copies of this stage's snapshots: the device of the next stage;
+                          for the last stage that of the first */
     struct peer neighbor;
-    int64_t replica_bytes;      /* the most to hold for the stage whose neighbor this device is */
+    int64_t replica_bytes;      /* the most to hold for the stage whose neighbor is this device */
     int64_t previous_in_flight; /* activation slots needed (0 for stage 0) */
     int64_t step_ms, peer_ms, lease_ms; /* deadlines */
     int64_t total_steps;                /* by the job's own fields */
@@ -135,24 +135,24 @@ struct assignment {
 };
 extern const struct record assignment_record;
 
-/* Fill in the defaults of the members that an assignment may leave out: those of its job. All other
- * bytes must be zero. */
+/* Fill in the defaults of the members that an assignment may leave out (its job's fields). All
+ * other bytes must be zero. */
 void assignment_start(struct assignment *assignment);
 
-/* Write the units [*first, *end) whose state the device loads: those that it keeps; with a share
- * of the micro-batches, all of the model. */
+/* Set [*first, *end) to the units whose state the device loads: the units that it keeps or, if it
+ * computes a share of the micro-batches, all units of the model. */
 void assignment_loads(const struct assignment_run *run, size_t *first, size_t *end);
 
-/* What a listed stage does. */
+/* Return the role of a listed stage. */
 struct stage_role assignment_role(const struct assignment_run *run, size_t stage);
 
-/* Check rules over several fields: an assignment may name the phase, the stage has work, sources
- * (if there are any) cover what it loads in order and state where from, the other stages that it
- * needs are there and can be called, batch and learning rate are usable. ERR_INVALID names the
- * place as a JSON pointer. */
+/* Check the rules between fields. An assignment may name the phase. The stage has work. The
+ * sources, if any, cover the loaded units in order, and each states its origin. The assignment
+ * lists the other stages that this stage needs, with the means to call them. Batch and learning
+ * rate are usable. ERR_INVALID names the place as a JSON pointer. */
 NODISCARD int assignment_check(const struct assignment *assignment, struct err *err);
-/* The rule of a pipeline (strategy_rules.h): a stage exchanges tensors with the one before it and
- * the one after it. */
+/* Check the rule of a pipeline (strategy_rules.h): a stage exchanges tensors with the preceding and
+ * the following stage. */
 NODISCARD int assignment_check_neighbours(const struct assignment_run *run, struct err *err);
 
 #endif

@@ -15,7 +15,7 @@ struct audit_entry {
     char id[ID_SIZE]; /* "aud_...": sortable */
     int64_t created_ms;
     char token[ID_SIZE];              /* "": the coordinator needs no tokens */
-    char token_name[NAME_SIZE];       /* as it was then */
+    char token_name[NAME_SIZE];       /* at the time of the request */
     char address[AUDIT_ADDRESS_SIZE]; /* of the client, or of the proxy before it */
     char method[16];
     char path[AUDIT_PATH_SIZE];

@@ -21,29 +21,29 @@ struct dataset {
     char dtype[8]; /* "U8", "F32" */
     int64_t classes;
     int64_t positions;                    /* labels of a sample; 0: one */
-    char class_names_sha256[SHA256_SIZE]; /* of the list of names, which the store keeps; "": not
-                                             known */
+    char class_names_sha256[SHA256_SIZE]; /* of the list of class names in the store; "": unknown */
     int64_t class_count[COUNTED_CLASSES_MAX]; /* samples of each class */
-    size_t class_count_count;                 /* = classes; 0: not known */
-    char reading[READING_SIZE]; /* how sounds became samples (libtrain/formats/reading.h); "": not
-                                   known */
+    size_t class_count_count;                 /* = classes; 0: unknown */
+    char reading[READING_SIZE]; /* how sounds became samples (libtrain/formats/reading.h); "":
+                                   unknown */
     int64_t created_ms;
 };
 
 /* A trained model in the center, or weights that were uploaded. */
 struct checkpoint {
     struct checkpoint_id id;
-    struct job_id job; /* that trained it; "": uploaded */
+    struct job_id job; /* the job that trained it; "": uploaded */
     struct part_of of; /* of job */
     int64_t revision;
     int64_t version; /* 0: uploaded */
     char sha256[SHA256_SIZE];
     int64_t bytes;
     int64_t created_ms;
-    bool damaged; /* its content was found to have another hash; not in rows */
+    bool damaged; /* its content has another hash; not in rows */
 };
 
-/* One unit's state of a version in the center; `paused` and `succeeded` require all of them. */
+/* One unit's state of a version in the center. A job is `paused` or `succeeded` only when the
+ * center has all units of the version. */
 struct center_unit {
     struct job_id job;
     int64_t version;
@@ -59,7 +59,7 @@ struct model_row {
     char name[NAME_SIZE];
     char sha256[SHA256_SIZE];
     int64_t revision;
-    int64_t created_ms; /* 0: one of the zoo */
+    int64_t created_ms; /* 0: a model of the zoo */
 };
 
 extern const struct record dataset_record;

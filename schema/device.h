@@ -35,10 +35,10 @@ struct device_inventory {
     char agent_version[32];
     int64_t cores;
     int64_t memory_bytes;
-    bool zstd; /* it has the codecs with +zstd */
+    bool zstd; /* the agent supports the codecs with +zstd */
 };
 
-/* Measured at enrolment, at the speed the agent will compute with (its threads, its slowdown). */
+/* Measured at enrolment with the threads and the slowdown that the agent will train with. */
 struct device_probe {
     double gemm_gflops;
     double memory_bytes_per_second;
@@ -54,7 +54,7 @@ struct enroll_request {
     char public_key[SHA256_SIZE]; /* Ed25519, hexadecimal; the same key is the same device */
     char token[128];              /* never used: join_request has the token */
     char boot[ID_SIZE];
-    char address[URL_SIZE]; /* where its peers reach it: "http://127.0.0.1:7411" */
+    char address[URL_SIZE]; /* URL for its peers: "http://127.0.0.1:7411" */
     char numeric_class[128];
     int64_t protocol;
     struct device_inventory inventory;
@@ -84,7 +84,7 @@ struct join_reply {
     struct device_id device;
     char name[NAME_SIZE];
     bool pending;
-    int64_t time_ms; /* the coordinator's wall time: the machine's own may be wrong */
+    int64_t time_ms; /* the coordinator's wall time, because the machine's clock may be wrong */
 };
 
 /* PATCH /v1/devices/{id} */
@@ -99,14 +99,14 @@ struct device {
     int state; /* enum device_state */
     bool cordoned;
     bool draining; /* a user drains it: plans leave it */
-    bool leaving;  /* its agent announces that it leaves: the same */
-    bool drained;  /* nothing needs it any more */
-    bool pending;  /* it has joined, but no user has accepted it: no plan has it */
+    bool leaving;  /* its agent announced that it leaves: plans leave it too */
+    bool drained;  /* no job or copy needs it any more */
+    bool pending;  /* it has joined, but no user has accepted it: no plan uses it */
     char public_key[SHA256_SIZE];
     char boot[ID_SIZE];       /* secret of the device and the coordinator */
-    bool untried;             /* no plan has had it yet */
-    bool renamed;             /* a user named it: its agent's name does not count */
-    char join_token[ID_SIZE]; /* with which it joined; "": it enrolled without one */
+    bool untried;             /* no plan has used it yet */
+    bool renamed;             /* a user named it: the name that its agent reports is ignored */
+    char join_token[ID_SIZE]; /* the token with which it joined; "": it enrolled without one */
     char address[URL_SIZE];
     char numeric_class[128];
     int64_t protocol;
@@ -116,15 +116,15 @@ struct device {
     size_t label_count;
     struct offer offer[OFFERS_MAX]; /* data sets that never leave it */
     size_t offer_count;
-    struct device_id relayed[RELAYED_MAX]; /* devices that it reaches through a relay only, as last
+    struct device_id relayed[RELAYED_MAX]; /* devices that it reaches only through a relay, as last
                                               reported; volatile */
     size_t relayed_count;
-    struct job_id job;         /* the job it works for now, or "" */
+    struct job_id job;         /* its present job, or "" */
     int64_t created_ms;        /* wall time */
-    int64_t last_seen_ms;      /* wall time; volatile: written to the row with other changes only */
-    int64_t resident_bytes;    /* last reported, volatile, as the next four */
-    int64_t free_memory_bytes; /* beside what the agent has taken; 0: unknown */
-    double busy_share;         /* of its steps: the part that it computed; 0: it does not train */
+    int64_t last_seen_ms;      /* wall time; volatile: written to the row only with other changes */
+    int64_t resident_bytes;    /* this and the next four: last reported, volatile */
+    int64_t free_memory_bytes; /* without the memory that the agent has allocated; 0: unknown */
+    double busy_share; /* the part of its steps in which it computed; 0: it does not train */
     int64_t replica_bytes_sent, replica_bytes_written; /* since its boot */
 };
 

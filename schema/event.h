@@ -10,16 +10,17 @@
 #include "schema/limits.h"
 #include "schema/part_of.h"
 
-/* Every type of event; NULL ends. */
+/* Every type of event; NULL-terminated. */
 extern const char *const public_event_types[];
-/* The place of a type among them; -1: there is no such type. */
+/* Return the index of a type in public_event_types; -1: unknown type. */
 int public_event_type(const char *text);
 
 struct public_event {
     char id[ID_SIZE];       /* "evt_...": sortable, Last-Event-ID resumes after it */
     char type[REASON_SIZE]; /* "job_running", "device_lost", ... */
-    char subject[ID_SIZE];  /* the job, device, plan or checkpoint; "" for a thing with a name */
-    struct job_id job;      /* that it is about, with a plan, incident or model of it too */
+    char subject[ID_SIZE];  /* id of the job, device, plan or checkpoint; "" for an object with a
+                               name */
+    struct job_id job;      /* of the event; also if the subject is its plan, incident or model */
     struct part_of of;      /* of job */
     char message[MESSAGE_SIZE]; /* one sentence for people */
     int64_t created_ms;

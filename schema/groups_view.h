@@ -16,7 +16,7 @@ struct part_view {
     struct checkpoint_id checkpoint;
 };
 
-/* The last average that a group has evaluated on the samples which its device holds out. */
+/* A group's last evaluation of an average on the samples that its device holds out. */
 struct group_tests {
     int64_t step, samples;
     double loss, accuracy;
@@ -24,15 +24,15 @@ struct group_tests {
 
 /* A group that trains apart from others, as far as it trains now. */
 struct group_mixes {
-    struct device_id device;   /* "": none trains it */
-    int64_t samples;           /* of its part of the data */
-    int64_t steps;             /* of all its jobs */
-    int64_t every;             /* steps between two mixes */
-    bool slows;                /* after them, until it has mixed */
-    int64_t mixes;             /* of its present job, since that began or moved */
-    int64_t missed_periods;    /* since its last mix */
+    struct device_id device; /* "": no device trains it */
+    int64_t samples;         /* of its part of the data */
+    int64_t steps;           /* of all its jobs */
+    int64_t every;           /* steps between two mixes */
+    bool slows;              /* it trains slower after these steps until it has mixed */
+    int64_t mixes;           /* of its present job since the job began or moved to another device */
+    int64_t missed_periods;  /* since its last mix */
     double samples_per_second; /* 0: not measured */
-    double mix_seconds;        /* of its newest mix, without waits; 0: not known */
+    double mix_seconds;        /* of its newest mix, without waits; 0: unknown */
     bool averages;             /* it computes an average now */
     double loss;               /* of its training; has_loss */
     bool has_loss;
@@ -50,7 +50,7 @@ struct group_view {
     double width;
     struct label label[LABELS_MAX];
     size_t label_count;
-    struct device_id device; /* that prefers its classes; "": none */
+    struct device_id device; /* the device that prefers its classes; "": none */
     double flops_per_sample; /* 0: not begun */
     struct part_view part;
     struct group_mixes mixes; /* has_mixes */

@@ -1,5 +1,5 @@
-/* heartbeat.h: the report of a device: POST /v1/agent/heartbeat and its reply. Everything a device
- * reports lies here, so a lost one is repaired by the next. */
+/* heartbeat.h: the report of a device: POST /v1/agent/heartbeat and its reply. A report is
+ * complete, so the next one makes up for a lost one. */
 #ifndef SCHEMA_HEARTBEAT_H
 #define SCHEMA_HEARTBEAT_H
 
@@ -21,12 +21,12 @@ struct unit_seconds {
     double forward_seconds, backward_seconds;
 };
 
-/* Where the time of a stage went: mean seconds per step over the last window. The waits and the
- * computing do not add up to the step: copies, snapshots and bookkeeping are in none of them. */
+/* Where the time of a stage went: mean seconds per step over the last window. Waits and computing
+ * do not add up to the step: none of them includes copies, snapshots and bookkeeping. */
 struct stage_seconds {
     double step;          /* from one update to the next; 0: not measured */
     double compute;       /* forward, backward, sums and the update, with the stops */
-    double stopped;       /* of that: other programs or a quota had the processor */
+    double stopped;       /* part of `compute`: a quota or other programs had the processor */
     double wait_input;    /* nothing to do until an activation arrives */
     double wait_gradient; /* nothing to do until a gradient arrives */
     double wait_room;     /* nothing to do until an outgoing tensor leaves its buffer */
@@ -36,14 +36,14 @@ struct stage_seconds {
 enum link_kind {
     LINK_TENSOR,  /* activations and gradients, on the thread of a direction */
     LINK_REPLICA, /* copies of snapshots to a neighbour */
-    LINK_FETCH,   /* units that this device took from the other */
-    LINK_SHARED,  /* tensors while several devices used the other's link: each as if it had been
-                     alone. Never in a report: the coordinator knows who used it */
+    LINK_FETCH,   /* units that this device fetched from the other */
+    LINK_SHARED,  /* tensors while several devices used the other's link: each counts as if it had
+                     been alone. Never in a report: only the coordinator knows who used it */
 };
 extern const char *const link_kind_names[];
 
-/* Real transfers to a device since the last report, or from it (LINK_FETCH): enough for a
- * least-squares fit of seconds = a + bytes / B. The bytes are those on the wire. */
+/* Transfers to a device, or from it (LINK_FETCH), since the last report. The sums are enough for a
+ * least-squares fit of seconds = a + bytes / B. Bytes are counted on the wire. */
 struct link_report {
     struct device_id device;
     int kind;       /* enum link_kind */
@@ -59,13 +59,13 @@ enum metric_name {
     METRIC_TEST_ACCURACY,
     METRIC_RECALL,        /* the mean recall of a view's own classes on its hold-out */
     METRIC_LEAST_RECALL,  /* the least of them; classes with few samples do not count */
-    METRIC_PULL_SECONDS,  /* the worker with the first micro-batches: from its first pull of a step,
-                             without the time for which that was parked, to the end of its first
-                             forward pass; not of a step that begins with an evaluation */
+    METRIC_PULL_SECONDS,  /* the worker with the first micro-batches: from its first pull of a step
+                             to the end of its first forward pass, without the time for which the
+                             pull was parked; not for a step that begins with an evaluation */
     METRIC_PUSH_SECONDS,  /* the same worker: from its last backward pass to the last answer */
-    METRIC_SEGMENTS_PULL, /* the same worker: requests of a direction; with each change */
+    METRIC_SEGMENTS_PULL, /* the same worker: requests per direction; reported on each change */
     METRIC_SEGMENTS_PUSH,
-    /* Of groups that train apart; the coordinator makes them of reports. */
+    /* Of groups that train apart; the coordinator derives them from reports. */
     METRIC_MIX_SECONDS,
     METRIC_DISTANCE,
     METRIC_PERIOD_CV,
@@ -110,7 +110,7 @@ struct peer_report {
     int64_t for_ms; /* since the first failure */
 };
 
-/* A round of replication: version 0: none. */
+/* A round of replication; version 0: no round. */
 enum round_state { ROUND_NONE, ROUND_OPEN, ROUND_COMMITTED, ROUND_ABANDONED, ROUND_PAUSED };
 extern const char *const round_state_names[];
 
@@ -129,15 +129,15 @@ struct idle_probe {
 struct heartbeat {
     struct device_id device;
     char boot[ID_SIZE];
-    int64_t revision; /* of the assignment it acts on */
+    int64_t revision; /* of the assignment that it carries out */
     struct job_id job;
     int64_t generation;
-    struct plan_id plan; /* that made the generation */
+    struct plan_id plan; /* plan of the generation */
     int64_t highest_generation;
     int phase;               /* enum phase */
     int64_t step;            /* last step applied by this stage */
     int64_t stopped_version; /* with PHASE_STOPPED and PHASE_FINISHED */
-    bool unevaluated;        /* that is the job's last step, and its evaluation was abandoned */
+    bool unevaluated; /* stopped_version is the job's last step, and its evaluation was abandoned */
     char address[URL_SIZE];
     char challenge[ID_SIZE];
     struct unit_seconds unit_seconds[UNITS_MAX];
@@ -147,22 +147,23 @@ struct heartbeat {
     struct link_report link[LINK_REPORTS_MAX];
     size_t link_count;
     int64_t resident_bytes;
-    int64_t free_memory_bytes; /* beside what the agent has taken; 0: unknown */
+    int64_t free_memory_bytes; /* without the memory that the agent has allocated; 0: unknown */
     bool has_probe;
     struct idle_probe probe;
-    bool leaving;                 /* the device goes away on purpose: drain it */
+    bool leaving;                 /* the agent leaves on purpose: drain the device */
     struct early_stop early_stop; /* has_early_stop: as the stage has judged */
     bool has_early_stop;
     int64_t bytes_moved;  /* snapshots fetched for this generation */
-    double fetch_seconds; /* of this generation's prepare: to take all units */
-    int64_t busy_ms;      /* since the compute thread began its present task, or, while it waits
-                             for one, since bytes moved last; 0: no task, and no bytes for 2 s */
-    int64_t round_neighbor, round_center; /* stage 0: version of the round it has open, 0: none */
+    double fetch_seconds; /* time to fetch all units in this generation's prepare */
+    int64_t busy_ms; /* since the compute thread began its present task or, while it waits for a
+                        task, since bytes last moved; 0: no task, and no bytes for 2 s */
+    int64_t round_neighbor, round_center; /* stage 0: version of its open round, 0: none */
     struct peer_report peer_report[PEER_REPORTS_MAX];
     size_t peer_report_count;
-    struct device_id relayed[RELAYED_MAX]; /* devices that this one reaches through a relay only */
+    struct device_id relayed[RELAYED_MAX]; /* devices that this one reaches only through a relay */
     size_t relayed_count;
-    char kernels[KERNEL_TEXT_SIZE]; /* of the stage, as measured (kernel_text.h); "": nothing was */
+    char kernels[KERNEL_TEXT_SIZE]; /* kernels of the stage, as measured (kernel_text.h); "": not
+                                       measured */
     int64_t replica_bytes_sent; /* snapshots sent since the boot, to neighbors and to the center */
     int64_t replica_bytes_written; /* to --replica-dir since the boot */
     struct mix_report mix;         /* of a group of a gossip job; has_mix */
@@ -170,9 +171,9 @@ struct heartbeat {
     struct metric metric[METRICS_MAX]; /* kept by the agent until a reply acknowledges them */
     size_t metric_count;
     struct job_id
-        metrics_job; /* that they were measured in; "": `job`, in its highest generation */
+        metrics_job; /* the job in which they were measured; "": `job`, in its highest generation */
     int64_t metrics_generation;
-    bool all_holdings; /* holding is the whole list (on connecting and whenever it changed) */
+    bool all_holdings; /* holding is the whole list (on connecting and after each change) */
     struct holding holding[HOLDINGS_MAX];
     size_t holding_count;
     bool has_error;
@@ -183,9 +184,9 @@ struct heartbeat_reply {
     int64_t interval_ms;
     int64_t revision; /* of the device's assignment: poll if it is newer */
     int64_t start_id; /* of the coordinator's present start; 0: unknown */
-    bool reenroll; /* the coordinator does not know this device, or what it holds: enrol (again) and
-                      list it */
-    bool drained;  /* the device drains or leaves, and nothing needs it any more */
+    bool reenroll; /* the coordinator does not know this device or its holdings: enrol (again) and
+                      list them */
+    bool drained;  /* the device drains or leaves, and no job or copy needs it any more */
     struct round neighbor, center; /* the results of the rounds that the heartbeat named */
 };
 

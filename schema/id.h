@@ -30,8 +30,8 @@ struct incident_id {
 /* Write prefix ("dev_", "job_", "plan_", "ckpt_", "inc_", "evt_", "tok_", "aud_") + 48 bits of
  * wall_ms + 80 bits of words, in Crockford's base 32. */
 void id_make(char out[ID_SIZE], const char *prefix, int64_t wall_ms, struct rng_block words);
-/* Ids that rise strictly, also within a millisecond and when the clock goes back. The caller's
- * words make them unlike those of other series. */
+/* A series of strictly rising ids, also within a millisecond and when the clock goes back. The
+ * caller's random words distinguish it from other series. */
 struct id_series {
     int64_t ms;     /* of the newest id */
     uint32_t count; /* of ids with that time */
@@ -40,23 +40,23 @@ struct id_series {
  * one. */
 int64_t id_series_next(struct id_series *series, const struct rng_stream *words, const char *prefix,
                        int64_t wall_ms, char out[ID_SIZE]);
-/* Whether two ids are the same; "" is no id and equals "" only. */
+/* Return whether two ids are the same; "" is no id and equals "" only. */
 static inline bool id_equal(const char *a, const char *b)
 {
     return strcmp(a, b) == 0;
 }
-/* Whether two secrets, such as tickets, are the same. Constant time in the length of b. */
+/* Return whether two secrets, such as tickets, are the same. Constant time in the length of b. */
 bool id_secret_equal(const char *a, const char *b);
-/* The wall_ms that it was made with. */
+/* Return the wall_ms of the id. */
 int64_t id_wall_ms(const char *text);
-/* Whether text is prefix + 26 characters of the alphabet. */
+/* Return whether text is prefix + 26 characters of the alphabet. */
 bool id_valid(const char *text, const char *prefix);
-/* Whether text is a name a user may give: 1 to NAME_SIZE - 1 of [a-z0-9._-], first [a-z0-9]. */
+/* Return whether text is a valid user-given name: 1 to NAME_SIZE - 1 of [a-z0-9._-], first
+ * [a-z0-9]. */
 bool name_valid(const char *text);
 
-/* What texts from outside must look like, for the record tables: safe in a path, a URL and a header
- * line. An identifier is read as its prefix and 1 to 26 letters or digits: whether it exists is for
- * the core to say. */
+/* Forms of texts from outside, for the record tables: safe in a path, a URL and a header line. An
+ * identifier is its prefix and 1 to 26 letters or digits; the core decides whether it exists. */
 extern const struct text_form name_form;
 extern const struct text_form device_id_form;
 extern const struct text_form job_id_form;

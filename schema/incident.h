@@ -15,8 +15,8 @@
 #define INCIDENT_DEVICES_MAX 8
 
 enum incident_cause {
-    INCIDENT_DEVICE_LOST, /* its lease ran out, or its neighbours' connections were refused and it
-                             was silent */
+    INCIDENT_DEVICE_LOST,      /* its lease ended, or it was silent and refused its neighbours'
+                                  connections */
     INCIDENT_DEVICE_RESTARTED, /* it came back with a new boot */
     INCIDENT_LINK,             /* two live devices do not reach each other */
     INCIDENT_STALLED,          /* a stage holds work and makes no progress */
@@ -45,12 +45,12 @@ struct incident {
     int state; /* enum incident_state */
     int cause; /* enum incident_cause: of the first failure */
     char message[MESSAGE_SIZE];
-    struct incident_device device[INCIDENT_DEVICES_MAX]; /* those that failed */
+    struct incident_device device[INCIDENT_DEVICES_MAX]; /* the failed devices */
     size_t device_count;
-    int64_t generation_before; /* that failed first */
-    int64_t generation_after;  /* that resumed; 0 before */
+    int64_t generation_before; /* the generation that failed first */
+    int64_t generation_after;  /* the generation that resumed; 0: not yet */
     int64_t failures;          /* generations that failed on the way */
-    int64_t step_reached;      /* the furthest step that was reported */
+    int64_t step_reached;      /* the highest reported step */
     int64_t resume_version;
     int64_t steps_redone; /* step_reached - resume_version, at least 0 */
     int64_t bytes_moved;  /* state fetched from devices and the center */

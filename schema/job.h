@@ -48,8 +48,8 @@ enum job_pipeline { JOB_SYNC, JOB_ASYNC };
 extern const char *const job_pipeline_names[];
 
 struct job_model {
-    char name[NAME_SIZE]; /* of the zoo or of /v1/models; with a description, the description's */
-    char sha256[SHA256_SIZE]; /* output: of the resolved description's text */
+    char name[NAME_SIZE];     /* in the zoo or in /v1/models; with a description, that one's */
+    char sha256[SHA256_SIZE]; /* output: hash of the resolved description's text */
     json_t *description;      /* input; owned; resolved in assignments. NULL inside cores */
 };
 
@@ -62,18 +62,18 @@ struct job_spec {
     struct job_model model;
     char dataset_train[NAME_SIZE]; /* uploaded; "": train_local */
     struct local_train train_local;
-    char dataset_test[NAME_SIZE]; /* "" : no evaluation on one */
-    struct local_test test_local; /* in its place */
+    char dataset_test[NAME_SIZE]; /* uploaded; "": none */
+    struct local_test test_local; /* instead of dataset_test */
     struct view view;             /* of the training data; has_view */
     bool has_view;
     int64_t seed;
-    struct checkpoint_id init_checkpoint;    /* version 0 is taken from it; "": from the seed */
-    struct unit_name init_except[UNITS_MAX]; /* units that start from the seed all the same */
+    struct checkpoint_id init_checkpoint;    /* source of version 0; "": the seed */
+    struct unit_name init_except[UNITS_MAX]; /* units that start from the seed nevertheless */
     size_t init_except_count;
-    json_t *kernels; /* input; owned. In the resolved description afterwards: NULL inside cores and
-                        assignments */
+    json_t *kernels; /* input; owned. NULL inside cores and assignments, where the resolved
+                        description has the kernels */
     int64_t batch;
-    int64_t micro_batches; /* 0: left out, see job_spec_complete */
+    int64_t micro_batches; /* 0: not given, see job_spec_complete */
     int64_t epochs;
     int64_t steps; /* 0: epochs decide */
     struct optimizer optimizer;
@@ -83,7 +83,7 @@ struct job_spec {
     struct augment augment[AUGMENT_TYPES]; /* at most one of each type, in the order of the types */
     size_t augment_count;
     int strategy;                     /* enum job_strategy */
-    struct submodel_options submodel; /* of a job of sub-models; has_submodel: it was given */
+    struct submodel_options submodel; /* of a job of sub-models; has_submodel: given */
     bool has_submodel;
     struct server_options parameter_server; /* of that strategy; has_parameter_server: given */
     bool has_parameter_server;
@@ -113,14 +113,14 @@ struct job_spec {
     size_t cut_count;
 };
 extern const struct job_spec job_spec_default;
-/* Choose what a job leaves to its other fields: the learning rate, by optimizer and model, and the
- * micro-batches, by the pipeline. Once, when the job is submitted: a stored job keeps what it was
- * given. Before job_spec_check. */
+/* Set defaults that depend on other fields: the learning rate by optimizer and model, the
+ * micro-batches by the pipeline. Call it once, when the job is submitted, before job_spec_check: a
+ * stored job keeps these values. */
 void job_spec_complete(struct job_spec *spec);
 /* Return how many versions of its parameters a stage keeps (train_stage_config). */
 size_t job_versions(const struct job_spec *spec, size_t stage_count, size_t in_flight);
 
-/* A start of the job: versions above `first` from generations before it are cut off. */
+/* A start of the job: versions above `first` from earlier generations are off the lineage. */
 struct line_start {
     int64_t generation;
     int64_t first;
@@ -134,33 +134,33 @@ struct job {
     char message[MESSAGE_SIZE];     /* one sentence for people */
     struct job_spec spec;
     struct job_data data;
-    struct job_id parent;         /* of a group: the job that it is part of; "": none */
+    struct job_id parent;         /* of a part: its parent; "": none */
     int part;                     /* enum job_part */
     int64_t group;                /* index in the parent's groups */
     struct job_progress progress; /* volatile except step */
     int64_t generation;           /* of the newest plan, 0 before the first */
-    int64_t version; /* newest version that is whole in the center (pause, end), 0: made of seed and
+    int64_t version; /* newest whole version in the center (pause, end), 0: computed from seed and
                         checkpoint */
-    int64_t neighbor_version; /* newest version that two devices hold every unit of, 0: none */
+    int64_t neighbor_version; /* newest version of which two devices hold every unit, 0: none */
     bool stalled;             /* no step for longer than step_ms */
     struct job_deadlines deadlines;
     struct line_start line[LINE_STARTS_MAX]; /* rising in both */
     size_t line_count;
-    struct replan_request wish; /* of a re-plan that is under way; has_wish */
+    struct replan_request wish; /* the replan request in progress; has_wish */
     bool has_wish;
-    struct replication_periods next_replication; /* of the next plan; has_next_replication */
+    struct replication_periods next_replication; /* for the next plan; has_next_replication */
     bool has_next_replication;
     struct job_check last_check; /* has_last_check */
     bool has_last_check;
     int64_t cooldown_ms, cooldown_until_ms; /* length and end (wall time) of the last cool-down */
-    int64_t setbacks;                       /* changes in a row that were undone */
-    double doubt;                           /* of gains predicted since: a share of the step */
-    bool corrected;                         /* the last change was made within a cool-down */
-    struct job_trial trial;                 /* has_trial */
+    int64_t setbacks;                       /* consecutive plan changes that were undone */
+    double doubt; /* least predicted gain of a change, after wrong predictions: share of the step */
+    bool corrected;         /* the last change was made within a cool-down */
+    struct job_trial trial; /* has_trial */
     bool has_trial;
     struct job_rejected rejected; /* has_rejected */
     bool has_rejected;
-    struct early_stop early_stop; /* has_early_stop: its stop has judged an evaluation */
+    struct early_stop early_stop; /* has_early_stop: its stop rule has judged an evaluation */
     bool has_early_stop;
     struct kept_checkpoint kept[KEPT_LIST_MAX]; /* by version */
     size_t kept_count;
@@ -169,15 +169,15 @@ struct job {
     struct submodel_compute compute; /* of a job of sub-models; has_compute */
     bool has_compute;
     struct checkpoint_id
-        checkpoint;           /* of the end: the trained model, or what a cancel kept; "": none */
-    int64_t export_version;   /* becomes a checkpoint on request; 0: none does */
-    int64_t exported_version; /* the last that did; 0: none */
+        checkpoint; /* of the end: the trained model, or the version kept by a cancel; "": none */
+    int64_t export_version;   /* the version that becomes a checkpoint on request; 0: none */
+    int64_t exported_version; /* the last version that did; 0: none */
     int64_t created_ms, started_ms, ended_ms;
 };
 
-/* Return whether every evaluation before the version is judged, where they may end the job. A job
- * that resumed from a version for which one is missing could train past its end: such a version is
- * no start, and no round commits it. */
+/* Return whether every evaluation before the version is judged, if evaluations may end the job. A
+ * job that resumed from a version with a missing evaluation could train past its end. Therefore no
+ * job resumes from such a version, and no round commits it. */
 bool job_has_judged(const struct job *job, int64_t version);
 /* Return the place of the job in its parent. */
 struct part_of job_part_of(const struct job *job);

@@ -1,5 +1,5 @@
-/* job_change.h: requests for changes of a job's plan, and what the job keeps about changes that it
- * makes by itself. Plain structs; wire form by the records below. */
+/* job_change.h: requests for changes of a job's plan, and the job's record of the changes that the
+ * coordinator makes by itself. Plain structs; wire form by the records below. */
 #ifndef SCHEMA_JOB_CHANGE_H
 #define SCHEMA_JOB_CHANGE_H
 
@@ -16,12 +16,13 @@ struct replan_request {
     int64_t cut[STAGES_MAX - 1]; /* stage boundaries; none: the planner chooses */
     size_t cut_count;
     bool has_cuts;
-    int64_t generation;                  /* the cuts and devices of that plan; 0: none */
-    struct device_id device[STAGES_MAX]; /* order of the stages; none: as the planner chooses */
+    int64_t generation; /* take the boundaries and devices of that generation's plan; 0: none */
+    struct device_id device[STAGES_MAX]; /* in the order of the stages; none: the planner chooses */
     size_t device_count;
-    int64_t servers; /* parameter_server: devices that keep units; 0: as the planner chooses */
-    /* parameter_server: one past the last micro-batch of each device; 0: it computes none. With
-     * them the devices after those of the cuts keep no units. */
+    int64_t servers; /* parameter_server: devices that keep units; 0: the planner chooses */
+    /* parameter_server: one past the last micro-batch of each device; 0: it computes none. If
+     * given, the boundaries assign units to the first devices, and the devices after those keep no
+     * units. */
     int64_t share_end[STAGES_MAX];
     size_t share_end_count; /* 0, or device_count */
 };
@@ -34,7 +35,7 @@ enum check_trigger {
     CHECK_DEVICE_JOINED,
     CHECK_DEVICE_CORDONED,
     CHECK_DEVICE_DRAINED,
-    CHECK_SLOWER,    /* than the plan before, which cannot be taken again */
+    CHECK_SLOWER,    /* than the preceding plan, to which the job cannot return */
     CHECK_RECOVERED, /* from a failure, by a plan of a short search */
 };
 extern const char *const check_trigger_names[];
@@ -45,7 +46,7 @@ enum check_verdict {
     CHECK_TOO_LITTLE_GAIN,
     CHECK_TOO_DEAR,
     CHECK_COOLS_DOWN,
-    CHECK_REJECTED, /* those stages were slower than the ones before them */
+    CHECK_REJECTED, /* the new stages were tried before, and were slower */
     CHECK_NO_PLAN,
     CHECK_ROLLS_BACK,
 };
@@ -59,15 +60,15 @@ struct job_check {
     int verdict; /* enum check_verdict */
 };
 
-/* A change that the steps of its plan still have to confirm. */
+/* A plan change on trial, until steps of the new plan confirm it. */
 struct job_trial {
     int64_t generation;
-    double step_seconds;     /* of the plan before, measured at its end */
-    double expected_seconds; /* of the plan on trial; 0: a row of an earlier version */
+    double step_seconds;     /* of the preceding plan, measured at its end */
+    double expected_seconds; /* of the plan on trial; 0: the row is from an earlier version */
     struct replan_request before;
 };
 
-/* Stages that were slower than those before them. */
+/* A rejected plan: its stages were slower than the preceding ones. */
 struct job_rejected {
     struct replan_request stages;
     double stage_seconds[STAGES_MAX]; /* as measured then */
@@ -75,7 +76,7 @@ struct job_rejected {
 };
 extern const struct record job_check_record, job_trial_record, job_rejected_record;
 
-/* Steps between two rounds of copies, to neighbors and to the center; 0: never. */
+/* Steps between two replication rounds, to neighbors and to the center; 0: never. */
 struct replication_periods {
     int64_t neighbor_every, center_every;
 };

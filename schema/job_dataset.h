@@ -1,6 +1,6 @@
 /* job_dataset.h: the data sets of a job: uploaded ones by name, or one that devices offer and that
- * never leaves them (offer.h); and what is known of them when it is submitted. Plain structs; wire
- * form by the record below. */
+ * never leaves them (offer.h); and their facts when the job is submitted. Plain structs; wire form
+ * by the record below. */
 #ifndef SCHEMA_JOB_DATASET_H
 #define SCHEMA_JOB_DATASET_H
 
@@ -15,25 +15,24 @@
 
 /* Training data that stay on their devices. */
 struct local_train {
-    char name[NAME_SIZE];       /* that devices offer; "": the job trains on an uploaded data set */
-    char form[OFFER_FORM_SIZE]; /* offer_form of the data sets that it takes */
-    int64_t classes;            /* of the model; a data set has at most so many */
-    struct device_id device;    /* of a group: whose data it trains on */
-    char sha256[SHA256_SIZE];   /* of a group: of these data */
+    char name[NAME_SIZE];       /* of the offers; "": the job trains on an uploaded data set */
+    char form[OFFER_FORM_SIZE]; /* offer_form of the accepted data sets */
+    int64_t classes;            /* of the model; no data set has more */
+    struct device_id device;    /* of a group: the device whose data it trains on */
+    char sha256[SHA256_SIZE];   /* of a group: hash of these data */
 };
 
 #define TEST_HOLDOUT_MIN 0.01
 #define TEST_HOLDOUT_MAX HOLDOUT_SHARE_MAX
 
-/* What a job is evaluated on instead of an uploaded data set: the samples of each device that it
- * does not train on (libtrain/model/holdout.h). */
+/* Evaluation on held-out samples of each device instead of an uploaded data set
+ * (libtrain/model/holdout.h). */
 struct local_test {
-    double holdout;  /* their share; 0: none */
-    int64_t classes; /* of a group: by which they are told apart; 0: they are not */
+    double holdout;  /* held-out share of the samples; 0: none */
+    int64_t classes; /* of a group: hold out samples of each class; 0: regardless of class */
 };
 
-/* What a job needs to know of its data sets, its checkpoint and its kernels, fixed when it is
- * submitted. */
+/* Facts about a job's data sets, checkpoint and kernels, fixed at its submission. */
 struct job_data {
     char train_sha256[SHA256_SIZE];
     char test_sha256[SHA256_SIZE]; /* "" without one */
@@ -62,8 +61,8 @@ bool job_has_test(const struct job_spec *spec);
 struct holdout job_holdout(const struct job_spec *spec);
 /* Return how many samples of a device's data it holds out for the job; 0: none. */
 int64_t job_held(const struct job_spec *spec, const struct offer *offer);
-/* Rules between the data sets and the other fields. Adds faults. ERR_INVALID when there is one; err
- * names the first. */
+/* Check the rules between the data sets and the other fields. Adds faults. ERR_INVALID when there
+ * is one; err names the first. */
 NODISCARD int job_dataset_check(const struct job_spec *spec, struct record_faults *faults,
                                 struct err *err);
 

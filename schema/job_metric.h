@@ -1,4 +1,4 @@
-/* job_metric.h: a metric as GET /v1/jobs/{id}/metrics lists it: with its part where the job has
+/* job_metric.h: a metric in the list of GET /v1/jobs/{id}/metrics, with its part if the job has
  * parts. Wire form by the record below. */
 #ifndef SCHEMA_JOB_METRIC_H
 #define SCHEMA_JOB_METRIC_H
@@ -11,7 +11,7 @@
 
 struct job_metric {
     struct metric metric;
-    struct job_id job; /* the part; "": the job that was asked for */
+    struct job_id job; /* the part; "": the requested job itself */
     int part;          /* enum job_part */
     int64_t group;
 };

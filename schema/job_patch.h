@@ -6,11 +6,11 @@
 #include "base/record.h"
 #include "schema/job.h"
 
-/* Over a struct job_spec that holds the job's present values: absent fields keep them. */
+/* Reads into a struct job_spec that holds the job's present values: absent fields keep them. */
 extern const struct record job_patch_record;
 
-/* Read a patch. Fields of a job that are fixed at its submission are faults of their own. Returns
- * as record_read. */
+/* Read a patch. Reports fields that are fixed at submission with a fault of their own. Returns as
+ * record_read. */
 NODISCARD int job_patch_read(json_t *patch, struct job_spec *spec, struct record_faults *faults,
                              struct err *err);
 

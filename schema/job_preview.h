@@ -44,11 +44,11 @@ struct preview_left_out {
     double step_seconds_with; /* of the fastest plan found with it; 0: none */
 };
 
-/* When a job as it is planned could start. */
+/* When the planned job could start. */
 enum preview_start {
     PREVIEW_NOW,
-    PREVIEW_WHEN_FREE, /* once devices that are busy now are free: the plan has them */
-    PREVIEW_WHEN_MORE, /* with more or larger devices than there are: there is no plan */
+    PREVIEW_WHEN_FREE, /* when devices of the plan that are busy now are free */
+    PREVIEW_WHEN_MORE, /* no plan: it needs more or larger devices */
 };
 
 /* The answer of POST /v1/jobs?dry_run=true: what would happen now. Nearly a megabyte: for the heap.
@@ -70,7 +70,7 @@ struct job_preview {
     double predicted_total_seconds;
     int64_t steps;                  /* of the whole job */
     char waiting_for[MESSAGE_SIZE]; /* "", or what the job would wait for */
-    /* Of a job of sub-models, of which the members above show the target as a pipeline. */
+    /* Of a job of sub-models, for which the members above show the target as a pipeline. */
     struct submodel_preview submodel; /* has_submodel */
     bool has_submodel;
     struct gossip_preview gossip; /* the same of a job of strategy gossip; has_gossip */

@@ -15,19 +15,18 @@ struct job_progress {
     double loss;         /* of the last step; has_loss */
     double accuracy;     /* of the last evaluation; has_accuracy */
     double recall;       /* the same, on the hold-out of a view; has_recall */
-    double least_recall; /* the same of the own class with the least; has_least_recall */
+    double least_recall; /* the lowest recall of an own class; has_least_recall */
     bool has_loss, has_accuracy, has_recall, has_least_recall;
-    double samples_per_second; /* 0: not known, as before the first step of a generation */
+    double samples_per_second; /* 0: unknown, as before the first step of a generation */
     double eta_seconds;        /* the same */
 };
 
-/* What a job's devices are waited for, milliseconds: formulas of the expected step
- * (docs/protocol.md). */
+/* Timeouts for a job's devices, milliseconds: formulas of the expected step (docs/protocol.md). */
 struct job_deadlines {
     int64_t heartbeat_ms, suspect_ms, lease_ms; /* the same for all jobs */
-    int64_t challenge_ms;                       /* for an answer to a challenge, at least */
+    int64_t challenge_ms;                       /* at least, for the answer to a challenge */
     int64_t peer_ms, link_ms, step_ms;
-    int64_t evaluation_ms; /* more than step_ms while one is due; 0: the job has none */
+    int64_t evaluation_ms; /* in addition to step_ms while an evaluation is due; 0: none */
     int64_t prepare_ms, stop_ms, round_ms;
 };
 

@@ -21,8 +21,8 @@ struct job_view_data {
     size_t counted;       /* 0: not known */
 };
 
-/* Check a job with a view against the data: a fault at /view or one of its members for each rule
- * that is broken. Returns 0 and the numbers of samples, or ERR_INVALID with the first fault. */
+/* Check the view of a job against the data. Adds a fault at /view or one of its members for each
+ * violated rule. Returns 0 and the numbers of samples, or ERR_INVALID with the first fault. */
 NODISCARD int job_view_check(const struct job_spec *spec, const struct job_view_data *data,
                              struct view_sizes *out, struct record_faults *faults, struct err *err);
 

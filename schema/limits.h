@@ -1,5 +1,5 @@
-/* limits.h: every bound that both sides of the wire must agree on. What a body may hold, how long a
- * name is, how many of a thing there are. */
+/* limits.h: every bound that both sides of the wire must agree on: sizes of bodies, lengths of
+ * names, numbers of objects. */
 #ifndef SCHEMA_LIMITS_H
 #define SCHEMA_LIMITS_H
 
@@ -31,7 +31,7 @@
 #define LABELS_MAX 16
 #define TOKENS_MAX 256                             /* rows, revoked and expired ones included */
 #define TOKEN_SECONDS_MAX (10ll * 366 * 24 * 3600) /* until a token expires */
-#define TOKEN_JOIN_SECONDS (24ll * 3600)           /* the same of a join token that states none */
+#define TOKEN_JOIN_SECONDS (24ll * 3600)           /* the default expiry of a join token */
 #define TOKEN_USES_MAX 4096                        /* = DEVICES_MAX */
 #define UNITS_MAX 256                              /* = MODEL_UNITS_MAX */
 #define POSITIONS_MAX 32767                        /* = DATASET_POSITIONS_MAX */
@@ -45,16 +45,16 @@
 #define LINK_REPORTS_MAX 32 /* of one heartbeat: by device, kind and codec */
 #define PEER_REPORTS_MAX 4
 #define RELAYS_MAX 4   /* of an assignment, the best first */
-#define RELAYED_MAX 8  /* devices that one reaches through a relay only */
+#define RELAYED_MAX 8  /* devices that a device reaches only through a relay */
 #define PARENTS_MAX 64 /* jobs that consist of groups, not yet ended */
 #define GROUPS_MAX 32  /* of a parent, replicas included */
 #define GROUP_CLASSES_MAX (2 * COUNTED_CLASSES_MAX) /* each class in two groups at most */
-#define LINE_STARTS_MAX 64                          /* restarts of a job that are remembered */
+#define LINE_STARTS_MAX 64                          /* recorded starts of a job's lineage */
 #define BATCH_MAX 65536
 #define MICRO_BATCHES_MAX 1024
 #define EPOCHS_MAX 1000000
 #define STEPS_MAX 1000000000ll
-#define INTEGER_MAX 9007199254740991.0 /* 2^53 - 1: what every JSON reader keeps exactly */
+#define INTEGER_MAX 9007199254740991.0 /* 2^53 - 1: every JSON reader keeps it exactly */
 
 #define JSON_BODY_MAX (2u << 20)
 #define DATASET_BYTES_MAX (64ull << 30)
@@ -64,9 +64,10 @@
 #define METRICS_LIMIT_MAX 10000 /* metrics of one answer */
 #define WAIT_SECONDS_MAX 60
 #define CALL_RETRY_MS_MAX                                                                          \
-    2500 /* an agent repeats a call that failed within this time, jitter included */
-/* Of a lease: the due heartbeat, one whose connection died silently (an agent abandons it after one
- * and a half), and the wait until it is repeated. docs/protocol.md, "Which timeout is longer". */
+    2500 /* an agent repeats a failed call within this time, jitter included */
+/* A lease covers the due heartbeat, a heartbeat whose connection died silently (the agent abandons
+ * it after one and a half intervals), and the wait until the agent repeats it. docs/protocol.md,
+ * "Which timeout is longer". */
 #define LEASE_HEARTBEATS_MIN 3
 #define IDEMPOTENCY_KEY_SIZE 128
 

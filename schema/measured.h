@@ -12,7 +12,7 @@
 
 #define MEASURED_CURSOR_SIZE 64
 
-/* A unit in a minute, or in an hour of the older history. */
+/* Mean times of a unit over a minute or, in the older history, over an hour. */
 struct measured_unit {
     int64_t wall_ms;
     struct job_id job;
@@ -32,7 +32,7 @@ struct measured_link {
     struct device_id from, to;
     int kind; /* enum link_kind */
     char codec[16];
-    double transfers; /* remembered: older ones fade */
+    double transfers; /* count in which older transfers fade */
     double mean_seconds, mean_bytes;
     double latency_seconds, bytes_per_second; /* as estimated from them */
     int64_t wall_ms;                          /* of the last report */

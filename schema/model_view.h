@@ -1,5 +1,5 @@
-/* model_view.h: a model as GET /v1/models/{name} shows it: its units with parameters, bytes and
- * FLOPs, counted from the description alone. Pure. */
+/* model_view.h: a model in the answer of GET /v1/models/{name}: its units with parameters, bytes
+ * and FLOPs, counted from the description alone. Pure. */
 #ifndef SCHEMA_MODEL_VIEW_H
 #define SCHEMA_MODEL_VIEW_H
 
@@ -25,7 +25,7 @@ struct model_view_unit {
 
 struct model_view {
     struct model_row row;
-    bool assumed; /* input and classes are zoo_fit's or those of description_parse_usual */
+    bool assumed; /* input and classes are defaults, by zoo_fit or description_parse_usual */
     int64_t height, width, channels; /* of the input */
     char dtype[8];                   /* "U8", "F32" */
     int64_t classes;
@@ -34,13 +34,13 @@ struct model_view {
     double sgd_learning_rate;             /* learning_rate_default with sgd */
     struct model_view_unit unit[UNITS_MAX];
     size_t unit_count;
-    json_t *description; /* borrowed: as it was posted; NULL: not shown */
+    json_t *description; /* borrowed: as posted; NULL: not shown */
 };
 
 extern const struct record model_view_record;
 
-/* Fill the view of a model. row: its name, hash, revision; assumed: whether such a guess was used.
- * `out` is about 40 KB. ERR_MEMORY. */
+/* Fill the view of a model. row: its name, hash, revision; assumed: as of struct model_view. `out`
+ * is about 40 KB. ERR_MEMORY. */
 NODISCARD int model_view_make(const struct model *model, const struct model_row *row, bool assumed,
                               struct model_view *out, struct err *err);
 

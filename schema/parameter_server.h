@@ -20,8 +20,8 @@
 enum { TRANSFERS_AUTO = SEGMENTS_FIXED + 1 };
 extern const char *const transfers_names[];
 
-/* How the micro-batches of a step are divided among the workers. There is no word for the last,
- * which a list states. */
+/* How the micro-batches of a step are divided among the workers. SHARES_GIVEN has no name on the
+ * wire: the job gives a list. */
 enum job_shares { SHARES_SPEED, SHARES_EQUAL, SHARES_GIVEN };
 extern const char *const job_shares_names[];
 
@@ -32,11 +32,10 @@ struct server_place {
 };
 
 struct server_options {
-    int64_t servers;                               /* how many, those of place too; 0: planned */
-    struct server_place place[SERVERS_OF_JOB_MAX]; /* in the order of their units; place_count 0:
-                                                      planned, or only how many */
+    int64_t servers; /* how many, including those of place; 0: planned */
+    struct server_place place[SERVERS_OF_JOB_MAX]; /* by units; place_count 0: planned */
     size_t place_count;
-    struct label server_label[LABELS_MAX]; /* that a server has, beside those of the job */
+    struct label server_label[LABELS_MAX]; /* of a server, added to the job's */
     size_t server_label_count;
     struct label worker_label[LABELS_MAX];
     size_t worker_label_count;
@@ -53,8 +52,8 @@ struct server_options {
 extern const struct record server_options_record;
 
 struct job_spec;
-/* Rules between the fields of a job with servers, and of parameter_server with the other fields.
- * Adds faults. ERR_INVALID when there is one; err names the first. */
+/* Check the rules between the fields of a job with servers, and between its `parameter_server` and
+ * the other fields. Adds faults. ERR_INVALID when there is one; err names the first. */
 NODISCARD int parameter_server_check(const struct job_spec *spec, struct record_faults *faults,
                                      struct err *err);
 /* Check that the servers that a job names keep all units of its model. Adds faults. ERR_INVALID. */

@@ -1,5 +1,5 @@
-/* part_of.h: the place of a job in its parent, for rows about jobs: whose part it is, and which. A
- * job that is not a part has none. Plain struct; a row's record lists PART_OF_FIELDS. */
+/* part_of.h: the place of a job in its parent, for rows about jobs: the parent and the part. It is
+ * empty for a job that is not a part. Plain struct; a row's record lists PART_OF_FIELDS. */
 #ifndef SCHEMA_PART_OF_H
 #define SCHEMA_PART_OF_H
 
@@ -9,7 +9,7 @@
 #include "schema/id.h"
 #include "schema/limits.h"
 
-/* The part that a job has in its parent; a job without one is whole. */
+/* The part of a parent that a job is; a job without a parent is whole. */
 enum job_part { JOB_WHOLE, JOB_STEM, JOB_GROUP, JOB_JOINT };
 extern const char *const job_part_names[];
 

@@ -11,14 +11,14 @@
 #include "schema/id.h"
 #include "schema/limits.h"
 
-/* The rules between its fields: prediction_question_check. */
+/* prediction_question_check has the rules between the fields. */
 struct prediction_question {
     struct device_id device;
-    char model[NAME_SIZE];   /* "": that of the job */
+    char model[NAME_SIZE];   /* "": the job's model */
     char dataset[NAME_SIZE]; /* for the model's input; "": the usual one */
     struct job_id job;       /* "": a job with default fields */
-    int64_t batch;           /* 0: that of the job */
-    int64_t micro_batches;   /* the same */
+    int64_t batch;           /* 0: as the job */
+    int64_t micro_batches;   /* 0: as the job */
 };
 extern const struct record prediction_question_record;
 

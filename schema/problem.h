@@ -47,13 +47,13 @@ enum problem_code {
     PROBLEM_NOT_ENOUGH_DEVICES,   /* 409: replans and questions only; a job waits */
     PROBLEM_MODEL_TOO_LARGE, /* 422: needs more memory than the devices have: which unit, how much,
                                 where */
-    PROBLEM_BAD_SPLIT,       /* 422: not every group would have samples enough */
+    PROBLEM_BAD_SPLIT,       /* 422: a group would have too few samples */
     PROBLEM_RANGE_NOT_SATISFIABLE, /* 416 */
     PROBLEM_WRONG_KEY,             /* 403: with TLS, not the device's certificate */
     PROBLEM_FORBIDDEN_ORIGIN,      /* 403: foreign Host or Origin */
     PROBLEM_TOO_MANY,              /* 429: a bound of limits.h is reached */
     PROBLEM_DISK_FULL,             /* 507 */
-    PROBLEM_BUSY,                  /* 503: no place, or no memory, for another request */
+    PROBLEM_BUSY,                  /* 503: no slot or no memory for another request */
     PROBLEM_STOPPING,              /* 503: the coordinator is shutting down */
     PROBLEM_INTERNAL,              /* 500 */
     PROBLEM_COUNT,
@@ -71,7 +71,7 @@ extern const struct problem_kind problem_kinds[];
 #define PROBLEM_DETAIL_SIZE 512
 #define PROBLEM_INSTANCE_SIZE 256
 
-/* The wire form's fields. Texts that do not fit are cut. */
+/* The fields of the wire form. Texts that do not fit are truncated. */
 struct problem {
     char type[NAME_SIZE]; /* "urn:paceline:problem:unknown_job" */
     char title[NAME_SIZE];
@@ -85,14 +85,14 @@ struct problem {
 };
 extern const struct record problem_record;
 
-/* A new problem+json object. instance (the path), request_id and faults may be NULL; with several
- * faults the detail, which is of the first one, gets their number. NULL when out of memory. */
+/* Return a new problem+json object. instance (the path), request_id and faults may be NULL. With
+ * several faults the detail describes the first one and their number. NULL when out of memory. */
 json_t *problem_write(enum problem_code code, const char *detail, const char *instance,
                       const char *request_id, const struct record_faults *faults);
 
-/* Read a problem+json body: its code, or PROBLEM_NONE if this version does not know it; and one
- * line for people: detail and the first fault, unless the detail contains it ("" if there is
- * none). */
+/* Read a problem+json body. Returns its code, or PROBLEM_NONE if this version does not know it.
+ * message: one line for people with the detail and, unless the detail contains it, the first fault;
+ * "" if there is none. */
 enum problem_code problem_read(const char *text, size_t size, char message[MESSAGE_SIZE]);
 
 #endif

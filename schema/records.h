@@ -1,6 +1,6 @@
-/* records.h: every record of schema, by name, with what a reader places in the struct first and the
- * rules between its fields. For field-tables, the tests that walk the examples and the contract,
- * and fuzz_wire. */
+/* records.h: every record of schema by name, with the function that fills in its defaults and the
+ * check of the rules between its fields. For field-tables, the tests that walk the examples and the
+ * contract, and fuzz_wire. */
 #ifndef SCHEMA_RECORDS_H
 #define SCHEMA_RECORDS_H
 
@@ -18,10 +18,11 @@ struct records_entry {
 extern const struct records_entry records_all[];
 extern const size_t records_count;
 
-/* The record `name` starts with up to its first dot ("job_spec.minimal.json"), or NULL. */
+/* Return the record whose name is the part of `name` before its first dot
+ * ("job_spec.minimal.json"), or NULL. */
 const struct records_entry *records_find(const char *name);
-/* A new struct of that record with its defaults; free it after record_done. NULL when out of
- * memory. */
+/* Return a new struct of the record with its defaults; the caller frees it after record_done. NULL
+ * when out of memory. */
 void *records_new(const struct records_entry *test);
 
 #endif

@@ -1,4 +1,4 @@
-/* replicas.h: who holds what of a job, and what each failure would cost (GET
+/* replicas.h: the copies of a job's units on its devices, and the cost of each failure (GET
  * /v1/jobs/{id}/replicas). Wire form by the record below. */
 #ifndef SCHEMA_REPLICAS_H
 #define SCHEMA_REPLICAS_H
@@ -12,7 +12,7 @@
 #include "schema/limits.h"
 #include "schema/part_of.h"
 
-#define COPIES_MAX 16  /* shown of one unit: the newest */
+#define COPIES_MAX 16  /* shown for one unit, the newest */
 #define LOSSES_MAX 512 /* every single device of a plan and every two of them */
 
 struct replica_copy {
@@ -27,7 +27,7 @@ struct replica_unit {
     size_t copy_count;
 };
 
-/* If these devices were lost now. */
+/* The cost of losing these devices now. */
 struct replica_loss {
     struct device_id device[2];
     size_t device_count;

@@ -1,5 +1,5 @@
-/* servers_preview.h: the step of a job of servers and workers as predicted, beside the same plan
- * with other transfers, a pipeline and one device. A part of the answer of a dry run. */
+/* servers_preview.h: the predicted step of a job of servers and workers, beside the same plan with
+ * other transfers, a pipeline and one device. A part of the answer of a dry run. */
 #ifndef SCHEMA_SERVERS_PREVIEW_H
 #define SCHEMA_SERVERS_PREVIEW_H
 
@@ -8,8 +8,8 @@
 #include "schema/limits.h"
 #include "schema/parameter_server.h"
 
-/* The ways to train that the preview compares. Of equal ones the first is named: a pipeline of one
- * stage is one device. */
+/* The ways to train that the preview compares. Of equally fast ones it names the first: a pipeline
+ * of one stage is one device. */
 enum servers_way {
     SERVERS_WAY_NONE,
     SERVERS_WAY_SINGLE,
@@ -19,7 +19,7 @@ enum servers_way {
 
 /* Seconds are those of a step; 0: there is no plan. */
 struct servers_preview {
-    int transfers; /* enum segments_transfers of the plan; without one, those of the job */
+    int transfers; /* enum segments_transfers of the plan; without a plan, of the job */
     double step_seconds;
     /* With the stages and shares of the plan. */
     double optimal_seconds, whole_seconds, layer_seconds, layer_window_seconds;

@@ -1,4 +1,4 @@
-/* service.h: what the coordinator says about itself outside /v1: GET /healthz, /readyz and
+/* service.h: the coordinator's answers about itself outside /v1: GET /healthz, /readyz and
  * /version. Plain structs; wire form by the records below. */
 #ifndef SCHEMA_SERVICE_H
 #define SCHEMA_SERVICE_H

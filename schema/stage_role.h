@@ -5,15 +5,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What a stage of a plan does. Stage 0, a server, leads. */
+/* The role of a stage in a plan. Stage 0, a server, is the lead. */
 struct stage_role {
     size_t index;
     bool serves, works;
 };
-/* Whether a stage sends notices (commits, norms) to another one: the lead to all; with clip_norm, a
- * server to those next to it. */
+/* Return whether a stage sends notices (commits, norms) to another one. The lead sends them to all;
+ * with clip_norm, a server also to the adjacent servers. */
 bool stage_role_notifies(struct stage_role from, struct stage_role to, bool clips_norm);
-/* Whether it calls it at all: a worker also calls all servers. */
+/* Return whether a stage calls another one at all: to send notices or, as a worker, any server. */
 bool stage_role_calls(struct stage_role from, struct stage_role to, bool clips_norm);
 
 #endif

@@ -23,11 +23,11 @@ extern const char *const job_strategy_names[];
 bool strategy_has_parts(int strategy);
 /* Return whether these parts train slices of the model, which is divided before they begin. */
 bool strategy_has_slices(int strategy);
-/* Return the order in which a job adds the gradients of a step's micro-batches, on one device as on
- * many. strategy: enum job_strategy. */
+/* Return the order in which a job adds the gradients of a step's micro-batches. It does not depend
+ * on the number of devices. strategy: enum job_strategy. */
 enum reduction strategy_reduction(int strategy);
-/* Return the first version of the protocol whose agents train it. Parts are pipelines, with fields
- * that have versions of their own. */
+/* Return the first version of the protocol whose agents can train the strategy. Parts are
+ * pipelines, with fields that have versions of their own. */
 int64_t strategy_since(int strategy);
 
 #endif

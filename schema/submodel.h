@@ -34,34 +34,34 @@ struct submodel_options {
     size_t joint_unit_count;
     char joint_dataset[NAME_SIZE]; /* uploaded, in place of data that stay on devices; "": none */
     int64_t deadline_seconds;      /* of the groups; 0: none */
-    json_t *groups; /* input; owned. struct class_groups afterwards: NULL inside cores */
+    json_t *groups; /* input; owned. NULL inside cores, which use struct class_groups */
 };
 #define SUBMODEL_OPTIONS_DEFAULT                                                                   \
     {                                                                                              \
         .stem = 1, .stem_epochs = 1, .negatives = 1, .replicas = 1, .joint_epochs = 1              \
     }
 
-/* What the joint phase trains: the last unit that has parameters, all units, or those of a list,
- * for which there is no word. */
+/* The units that the joint phase trains: the last unit with parameters, all units, or a list, which
+ * has no name on the wire. */
 enum joint_units { JOINT_HEAD, JOINT_ALL, JOINT_NAMED };
 extern const char *const joint_units_names[];
 
-#define WORK_DEVICES_MAX (2 * STAGES_MAX) /* whose operations are counted one by one */
+#define WORK_DEVICES_MAX (2 * STAGES_MAX) /* devices whose operations are counted separately */
 
-/* What a group trains on that is bound to the data of its device. */
+/* Facts of a group's data if they stay on its device. */
 struct group_data {
     char sha256[SHA256_SIZE];
     int64_t own, held, others, drawn; /* samples of its view (view.h) */
 };
 
-/* One group: classes of the list that all groups share, and its part of the channels. */
+/* One group: its range of the class list that all groups share, and its share of the channels. */
 struct class_group {
     int64_t class_first, class_count;
     double width; /* a share of the channels: those of all groups add up to 1 */
     struct label label[LABELS_MAX];
     size_t label_count;
-    /* That prefers its classes, though it may train on any; or, if the job's data stay on devices,
-     * whose data it trains on. "": none */
+    /* The device that prefers the group's classes, though the group may train on any device. If the
+     * job's data stay on devices: the device whose data it trains on. "": none */
     struct device_id device;
     struct group_data data; /* of data that stay on devices, else empty */
 };
@@ -88,7 +88,7 @@ enum part_state {
     PART_WAITING, /* its job is not made yet */
     PART_TRAINS,
     PART_TRAINED,
-    PART_MISSING, /* given up: by failures, by the quality gate or by the deadline */
+    PART_MISSING, /* abandoned after failures, by the quality gate or at the deadline */
 };
 extern const char *const part_state_names[];
 
@@ -102,23 +102,23 @@ struct submodel_work {
     double flops; /* of all devices */
 };
 
-/* What the groups of a job of sub-models save against training the target alone in the same epochs,
- * as factors, and what the job takes. Operations are those of the plan: one forward pass of each
+/* The savings of a job of sub-models against training the target alone in the same epochs, as
+ * factors, and the job's own operations. Operations are those of the plan: one forward pass of each
  * frozen unit, three of each trained one. 0: nothing to compare yet. */
 struct submodel_compute {
-    double per_sample_least, per_sample_most; /* the target's over a group's, of a sample */
-    double total;                             /* the target's over those of all parts */
-    double busiest;                           /* the target's over those of the busiest device */
+    double per_sample_least, per_sample_most; /* operations of a sample: target / group */
+    double total;                             /* operations: target / all parts */
+    double busiest;                           /* operations: target / busiest device */
     double flops;                             /* of all parts */
 };
 extern const struct record submodel_compute_record;
 
-/* A part of a parent: its newest job and, when that has succeeded, the model. */
+/* A part of a parent: its newest job and, after that job has succeeded, its model. */
 struct parent_part {
     int state; /* enum part_state */
     struct job_id job;
     int64_t attempts;
-    int64_t reseeded; /* attempts that did not learn: the next has another seed */
+    int64_t reseeded; /* attempts that did not learn: the next one has another seed */
     struct checkpoint_id checkpoint;
     char sha256[SHA256_SIZE];
     int64_t bytes;
@@ -150,17 +150,17 @@ struct parent {
     struct gossip_state gossip; /* of a job of that strategy */
 };
 extern const struct record parent_record;
-/* List the classes of which no group is trained or will be. Returns their number. */
+/* List the classes without a group that is trained or will be. Returns their number. */
 size_t parent_missing(const struct parent *parent, int64_t class_of[COUNTED_CLASSES_MAX]);
 extern const struct record submodel_options_record;
 
-/* Which units the joint phase leaves as they are. Returns whether it trains any. */
+/* Set frozen[] for the units that the joint phase does not train. Returns whether it trains any. */
 bool submodel_joint_frozen(const struct submodel_options *options, const struct model *model,
                            bool frozen[MODEL_UNITS_MAX]);
 
 struct job_spec;
-/* Rules between the fields of a job of sub-models, and of submodel with the other fields. Adds
- * faults. ERR_INVALID when there is one; err names the first. */
+/* Check the rules between the fields of a job of sub-models, and between its `submodel` and the
+ * other fields. Adds faults. ERR_INVALID when there is one; err names the first. */
 NODISCARD int submodel_check(const struct job_spec *spec, struct record_faults *faults,
                              struct err *err);
 /* Check the units of the joint phase. Adds faults. ERR_INVALID. */

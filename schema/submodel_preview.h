@@ -1,4 +1,4 @@
-/* submodel_preview.h: what a job of sub-models would get: its groups on their devices, the seconds
+/* submodel_preview.h: the preview of a job of sub-models: its groups on their devices, the seconds
  * of its phases and its savings, beside the target as a pipeline and on one device. A part of the
  * answer of a dry run. */
 #ifndef SCHEMA_SUBMODEL_PREVIEW_H
@@ -24,7 +24,7 @@ struct preview_group {
     int64_t memory_bytes;
     double begins_seconds; /* after the phase of groups begins; groups queue for devices */
     double seconds;
-    char failure[MESSAGE_SIZE]; /* why no device can train it; "": one can */
+    char failure[MESSAGE_SIZE]; /* why no device can train it; "": a device can */
 };
 
 /* The ways to train the target that a preview compares. */

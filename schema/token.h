@@ -10,10 +10,10 @@
 #include "base/record.h"
 #include "schema/limits.h"
 
-/* Who may call a route. Tokens have the last five. The last four rise: each may do all that those
- * before it may. A token of role join may call none. */
+/* Who may call a route. Tokens have one of the last five roles. The last four rise: each includes
+ * the rights of the preceding ones. A token of role join may call no route. */
 enum role {
-    ROLE_NONE, /* of no route */
+    ROLE_NONE, /* not the role of any route */
     ROLE_OPEN, /* anybody */
     ROLE_DEVICE,
     ROLE_JOIN,
@@ -23,9 +23,9 @@ enum role {
     ROLE_ADMIN,
 };
 extern const char *const role_names[];
-/* The names from ROLE_JOIN on. */
+/* The role names from ROLE_JOIN on. */
 extern const char *const token_role_names[];
-#define TOKEN_ROLE(role) ((int)(role) - (int)ROLE_JOIN) /* as an index of them */
+#define TOKEN_ROLE(role) ((int)(role) - (int)ROLE_JOIN) /* index in token_role_names */
 
 enum token_state { TOKEN_ACTIVE, TOKEN_EXPIRED, TOKEN_REVOKED, TOKEN_USED_UP };
 extern const char *const token_state_names[];
@@ -34,22 +34,22 @@ struct token {
     char id[ID_SIZE];
     char name[NAME_SIZE];
     int role;  /* index of token_role_names */
-    int state; /* enum token_state, as of the answer */
+    int state; /* enum token_state at the time of the answer */
     char sha256[SHA256_SIZE];
     int64_t revision;
     int64_t created_ms, expires_ms, last_used_ms, revoked_ms; /* wall times; 0: never, not yet */
-    /* Quotas, of the roles from submit on; 0: none. Only what has one is counted. */
+    /* Quotas, of the roles from submit on; 0: none. Use without a quota is not counted. */
     int64_t max_bytes, used_bytes; /* of uploads */
     int64_t max_jobs, used_jobs;   /* submitted and cloned ones */
     /* of role join: */
     int64_t uses_left;
-    bool pending;         /* a user accepts the devices that join with it */
+    bool pending;         /* a user must accept the devices that join with it */
     char device[ID_SIZE]; /* the device whose key it replaces; "": it adds devices */
 };
 extern const struct record token_record;     /* as the API shows it */
 extern const struct record token_row_record; /* with the hash, without the state */
 
-/* Whether a token's role allows a route of role `needed`. */
+/* Return whether a token's role allows a route of role `needed`. */
 bool role_allows(enum role had, enum role needed);
 enum role token_role(const struct token *token);
 enum token_state token_state_at(const struct token *token, int64_t wall_ms);
@@ -78,23 +78,23 @@ struct token_created {
 extern const struct record token_created_record;
 
 #define TOKEN_BYTES 32
-/* "pl_" and the bytes in the URL-safe alphabet of base 64. */
+/* Write "pl_" and the bytes in the URL-safe alphabet of base 64. */
 void token_write(const uint8_t secret[TOKEN_BYTES], char out[TOKEN_TEXT_SIZE]);
-/* Whether a text has the form of token_write. */
+/* Return whether a text has the form of token_write. */
 bool token_valid(const char *text);
 
-/* A join token as people copy it: the secret, "_", and the SHA-256 of the authority's certificate,
- * by which a machine that knows nothing yet verifies the coordinator. */
+/* A join token, as people copy it: the secret, "_", and the SHA-256 of the authority's certificate.
+ * A new machine verifies the coordinator by that hash. */
 struct join_token {
     char secret[TOKEN_TEXT_SIZE];
     char ca_sha256[SHA256_SIZE]; /* "": the coordinator has no authority of its own */
 };
 void join_token_write(const struct join_token *token, char out[JOIN_TOKEN_SIZE]);
-/* false: the text has another form. A token of any role is read too. */
+/* Read a join token, or the token of any other role. false: the text has another form. */
 bool join_token_read(const char *text, struct join_token *out);
 
-/* Whether the text begins as tokens do: an error must not show it, whatever else is wrong with it.
- */
+/* Return whether the text begins like a token. An error must not show such a text, even if it is
+ * not a valid token. */
 bool token_is_meant(const char *text);
 
 #endif

@@ -1,5 +1,5 @@
-/* what_if.h: POST /v1/plans: the plan that a job would get, with other devices, links or fields
- * than there are; and its answer. Wire form by the records below. */
+/* what_if.h: POST /v1/plans: the question which plan a job would get with assumed devices, links or
+ * fields; and its answer. Wire form by the records below. */
 #ifndef SCHEMA_WHAT_IF_H
 #define SCHEMA_WHAT_IF_H
 
@@ -18,26 +18,26 @@
 #define WHAT_IF_COMBINATIONS_MAX 64
 #define WHAT_IF_VALUES_MAX 32 /* of one varied field */
 
-/* A device of the question: one that exists (`id` alone), or a hypothetical one with a name, which
- * is like another one or has measurements of its own. The rules between the fields:
- * plan_question_check. */
+/* A device of the question: an existing one (`id` alone), or a hypothetical one with a name, which
+ * is like an existing one or has measurements of its own. plan_question_check has the rules between
+ * the fields. */
 struct what_if_device {
     struct device_id id; /* "": hypothetical */
     char name[NAME_SIZE];
     struct device_id like; /* "": by the three measurements */
-    double speed;          /* of `like`'s; 0: the same */
+    double speed;          /* relative to `like`; 0: the same */
     double gflops, memory_bytes_per_second;
     int64_t memory_bytes; /* free; 0: as `like` */
 };
 
-/* A link that counts in place of a measured one. */
+/* An assumed link, in place of a measured one. */
 struct what_if_link {
     char between[2][NAME_SIZE]; /* ids, or names of hypothetical devices */
     size_t between_count;
     double latency_seconds, bytes_per_second;
 };
 
-/* Values that fields take in turn; a count of 0: the job's own. */
+/* Values that the question tries for a field; a count of 0: the job's own value. */
 struct plan_vary {
     int64_t micro_batches[WHAT_IF_VALUES_MAX];
     size_t micro_batches_count;
@@ -49,7 +49,7 @@ struct plan_vary {
     size_t devices_count;
 };
 
-/* To be read over job_spec_default in `spec`. */
+/* Set `spec` to job_spec_default before reading. */
 struct plan_question {
     struct job_id job;    /* "": spec */
     struct job_spec spec; /* of a job that is not submitted; has_spec */
@@ -66,15 +66,16 @@ struct plan_question {
 };
 extern const struct record plan_question_record;
 
-/* Rules between the fields. Adds faults. ERR_INVALID when there is one; err names the first. */
+/* Check the rules between the fields. Adds faults. ERR_INVALID when there is one; err names the
+ * first. */
 NODISCARD int plan_question_check(const struct plan_question *question,
                                   struct record_faults *faults, struct err *err);
-/* Return the count of combinations; 1 without `vary`. */
+/* Return the number of combinations; 1 without `vary`. */
 size_t what_if_combinations(const struct plan_question *question);
 /* Return whether the question assumes anything but the loss of devices. */
 bool what_if_assumes(const struct plan_question *question);
 
-/* The id that stands for device[index] of a question, after all ids of devices. */
+/* Write the id that stands for device[index] of a question. It sorts after all ids of devices. */
 void what_if_id(size_t index, struct device_id *out);
 /* Return the hypothetical device of that id; NULL: the id is that of a device. */
 const struct what_if_device *what_if_device(const struct plan_question *question, const char *id);
@@ -84,7 +85,7 @@ struct plan_combination {
     int64_t micro_batches;
     int compression, pipeline;
     int64_t devices;            /* how many; 0: as many as the job allows */
-    char failure[MESSAGE_SIZE]; /* why it cannot be; "": it can */
+    char failure[MESSAGE_SIZE]; /* why it has no plan; "": it has one */
     double predicted_step_seconds;
     bool optimal;
     double gap;
@@ -100,7 +101,7 @@ struct plan_combination {
     } stage[STAGES_MAX];
     size_t stage_count;
 };
-/* Let the spec have the fields of combination `index`. */
+/* Set the varied fields of the spec to those of combination `index`. */
 void what_if_vary(const struct plan_question *question, size_t index, struct job_spec *spec);
 
 struct plan_answer {
