@@ -13,9 +13,9 @@
 
 struct coordinator_config {
     char listen[64];
-    char relay[64]; /* "": beside `listen`; "off": none */
+    char relay[64]; /* "": by default beside `listen`; "off": none */
     char state_dir[512];
-    char tls_cert[512], tls_key[512]; /* files; "": those of init, if it was run */
+    char tls_cert[512], tls_key[512]; /* files; "": the certificates of `init`, if any */
     char log_level[16], log_format[16];
     char webhook[512], webhook_secret[512]; /* URL, file of the secret; "": no webhook */
     bool insecure;
@@ -24,7 +24,7 @@ struct coordinator_config {
     uint64_t dataset_max_bytes;
     int64_t heartbeat_ms, lease_ms;
     int64_t history_hours, history_days;       /* of measurements: by the minute, by the hour */
-    int64_t keep_days, keep_jobs, keep_points; /* of jobs that have ended; 0: all */
+    int64_t keep_days, keep_jobs, keep_points; /* kept of ended jobs; 0: all */
     int64_t connections_max;
     int64_t connections_per_address_max; /* of clients that are not enrolled agents */
     int64_t requests_per_second;         /* of a token, or of an address without one */

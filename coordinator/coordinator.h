@@ -40,13 +40,13 @@ struct coordinator {
     struct certificates *certificates; /* the program's certificates.h */
     struct http_server *server;
     struct relay *relay;   /* NULL: none */
-    struct tls_server tls; /* what it serves with at its start; certificate NULL: no TLS */
-    const char *authority; /* PEM: clients verify the server by it; NULL: none of its own */
+    struct tls_server tls; /* the certificate in use at the start; certificate NULL: no TLS */
+    const char *authority; /* PEM, verifies the server; NULL: no authority of its own */
     char authority_sha256[HASH_TEXT_SIZE]; /* "": none */
     uint8_t
         ticket_key[HASH_SIZE]; /* of HMACs; a row of state.db, so that tickets outlive a restart */
     int64_t started_ms;        /* wall time */
-    int64_t up_since_ms;       /* the same by clock_now_ms: clocks of the wall are set */
+    int64_t up_since_ms;       /* the same by clock_now_ms, because the wall clock can be set */
     size_t connections_max;    /* as configured, or as many as the open-file limit allows */
     bool disk_low;             /* as last reported to the core */
     bool stopping;             /* open requests finish; new ones are rejected */

@@ -1,4 +1,4 @@
-/* init.h: `paceline-coordinator init`: make the certificates and the first token of a state
+/* init.h: `paceline-coordinator init`: makes the certificates and the first token of a state
  * directory, before the coordinator listens beyond its own machine. For main. */
 #ifndef COORDINATOR_INIT_H
 #define COORDINATOR_INIT_H

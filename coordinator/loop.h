@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "coordinator/config.h"
 
-/* Returns 0 after an orderly stop. */
+/* Run the coordinator. Returns 0 after an orderly stop. */
 NODISCARD int loop_run(const struct coordinator_config *config, struct err *err);
 
 #endif

@@ -7,11 +7,10 @@
 
 struct coordinator;
 
-/* Open coordinator->relay, as the options say, after the key of tickets. An address that the user
- * did not ask for may be in use: then there is none, and the log says so. ERR_NETWORK, ERR_MEMORY.
- */
+/* Open coordinator->relay by the options, after the ticket key is known. If another program uses
+ * the default address, there is no relay, and the log says so. ERR_NETWORK, ERR_MEMORY. */
 NODISCARD int relaying_open(struct coordinator *coordinator, struct err *err);
-/* Where agents find it; 0: there is none. */
+/* Return the relay's port for agents; 0: no relay. */
 int relaying_port(const struct coordinator *coordinator);
 void relaying_close(struct coordinator *coordinator);
 

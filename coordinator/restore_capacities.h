@@ -1,5 +1,5 @@
-/* restore_capacities.h: reads what the store knows of the speed of devices and links, for
- * EVENT_RESTORED. The loop's thread. */
+/* restore_capacities.h: reads the stored speeds of devices and links, for EVENT_RESTORED. The
+ * loop's thread. */
 #ifndef COORDINATOR_RESTORE_CAPACITIES_H
 #define COORDINATOR_RESTORE_CAPACITIES_H
 
