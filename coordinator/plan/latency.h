@@ -1,5 +1,5 @@
 /* latency.h: predicts the logarithm of a unit's time on a device from features of the unit. One
- * linear regression per device and pass, updated with each measurement, that starts at the vectors
+ * linear regression per device and pass is updated with each measurement. It starts at the vectors
  * of known devices and forgets towards them. Pure: numbers in, numbers out.
  *
  * The idea of an adaptive latency predictor is AccEPT's (arXiv 2311.05827); features and estimator
@@ -21,13 +21,13 @@
  * i (i + 1) / 2 + j. */
 
 /* Normal distribution of the vectors of known devices, and the deviation of a unit's logarithm from
- * its device's regression. latency_prior.c has the one that ships, made by bench/predictor. */
+ * its device's regression. latency_prior.c has the shipped prior, computed by bench/predictor. */
 struct latency_prior {
     double mean[LATENCY_FEATURES];
     double covariance[LATENCY_PACKED];
     double noise_sd;
 };
-/* Of one pass: index 0 forward, 1 backward. */
+/* By pass: index 0 forward, 1 backward. */
 extern const struct latency_prior latency_priors[2];
 
 /* Inverse of a prior's covariance, and its product with the mean. */
@@ -37,7 +37,7 @@ struct latency_start {
     double noise_sd;
 };
 
-/* What is known of one device. */
+/* The regression of one device. */
 struct latency_fit {
     double information[LATENCY_PACKED]; /* L, the inverse of the vector's covariance */
     double weighted[LATENCY_FEATURES];  /* h = L times the mean */
@@ -59,7 +59,7 @@ struct latency_answer {
 bool latency_begin(const struct latency_prior *prior, struct latency_start *out);
 /* Give the start another mean[LATENCY_FEATURES]. */
 void latency_move(const double *mean, struct latency_start *start);
-/* Set a fit to the start: a device of which nothing is known. */
+/* Set a fit to the start: that of a device without measurements. */
 void latency_reset(const struct latency_start *start, struct latency_fit *fit);
 /* Learn one measurement: features[LATENCY_FEATURES] and the logarithm of the time. With phi and y
  * in units of the noise:
@@ -69,9 +69,9 @@ void latency_reset(const struct latency_start *start, struct latency_fit *fit);
  * keep 1: nothing is forgotten. Values outside the bounds are ignored: false. */
 bool latency_learn(const struct latency_start *start, double keep, const double *features,
                    double logarithm, struct latency_fit *fit);
-/* Return whether a fit, from outside, is one that latency_learn could have made. */
+/* Return whether latency_learn could have made a fit that comes from outside. */
 bool latency_valid(const struct latency_start *start, const struct latency_fit *fit);
-/* Factorise the fit. false: it is not a distribution; `out` is undefined. */
+/* Factorise the fit. false: the fit is not a distribution, and `out` is undefined. */
 bool latency_solve(const struct latency_start *start, const struct latency_fit *fit,
                    struct latency_vector *out);
 /* Predict a unit. */

@@ -1,7 +1,8 @@
 /* levels.h: how often groups that train apart mix their parameters in pairs (strategy gossip),
  * which pairs they form, and how far each side moves. Groups are levelled: between two mixes each
- * makes as many steps as it can in one period, so that nobody waits and no state falls behind.
- * Pairs with a fast link meet more often, as long as all states still come together.
+ * group makes as many steps as it can in one period, so that no group waits and no state falls
+ * behind. Pairs with a fast link mix more often, as long as the states of all groups still
+ * converge.
  *
  * Source: gossip in random pairs and its second eigenvalue, Boyd, Ghosh, Prabhakar and Shah,
  * "Randomized gossip algorithms", IEEE Trans. Inf. Theory 52(6), 2006. Levels, weights and the
@@ -21,7 +22,7 @@ struct levels_problem {
     const double *speed;   /* [count] samples per second; > 0 */
     const double *seconds; /* [count][count] of a copy from one group to another; > 0, and equal in
                               both directions; the diagonal is not read */
-    bool uniform;          /* all pairs meet equally often */
+    bool uniform;          /* all pairs mix equally often */
 };
 
 /* Return the period in seconds: the longest of a step of the slowest group, two median copies, 50
@@ -30,7 +31,7 @@ struct levels_problem {
 double levels_period(const struct levels_problem *problem);
 /* Return the steps of a group in a period; at least 1. */
 int64_t levels_steps(double speed, double period, int64_t batch);
-/* Return the steps of one pass of so many samples, to the nearest; at least 1. */
+/* Return the steps of one pass over `samples` samples, rounded to the nearest; at least 1. */
 int64_t levels_pass(int64_t samples, int64_t batch);
 /* Return the steps of a group between two mixes: those in a period, but four passes of its samples
  * at most, because states that train longer on few samples come apart (docs/adr/0162).
@@ -50,9 +51,9 @@ double levels_round(const struct levels_problem *problem, const int64_t *samples
  * grows until the spectral gap of the mean mix is at least half of that of uniform pairs. Returns
  * the equal part: 0.3 to 1. */
 double levels_chances(const struct levels_problem *problem, double *chance);
-/* Return the second eigenvalue of the mean mix of one pair, in which both sides move to the middle:
- * by this factor the expected variance between the groups shrinks at least, once for each mix.
- * From a power of 2^40, by squaring: for reports. O(count^3). */
+/* Return the second eigenvalue of the mean mix of one pair, in which both sides move to the middle.
+ * Each mix multiplies the expected variance between the groups by at most this factor. Computed
+ * from the power 2^40, by squaring; for reports. O(count^3). */
 double levels_second_eigenvalue(size_t count, const double *chance);
 /* Return whether 1 - that eigenvalue is larger than `gap`, up to rounding. O(count^3). */
 bool levels_has_gap(size_t count, const double *chance, double gap);
@@ -72,13 +73,13 @@ size_t levels_averager(const struct levels_problem *problem, const bool *member,
 
 /* ---- how far each side moves ---- */
 
-/* By what two sides weigh. */
+/* The weights of the two sides. */
 enum levels_weights { LEVELS_EQUAL, LEVELS_SAMPLES, LEVELS_ACCURACY };
 
 struct levels_side {
     int64_t samples;        /* of the shard; SAMPLES: > 0 */
     double loss;            /* of the common samples; ACCURACY: finite */
-    int64_t missed_periods; /* since its last mix, beyond the one that is due */
+    int64_t missed_periods; /* since its last mix, without the mix that is due */
     bool successor;         /* it has not mixed since it took over a shard */
 };
 

@@ -5,8 +5,8 @@
 
 #include "coordinator/plan/kinds.h"
 
-/* Fill the devices with most memory (or all in their order) as far as possible and say where that
- * ends. Return ERR_MEMORY. */
+/* Fill the devices with the most memory (or all in their order) as far as possible, and describe in
+ * err where the units no longer fit. Return ERR_MEMORY. */
 NODISCARD int misfit_explain(const struct kinds *kinds, size_t stages_max, struct err *err);
 
 #endif

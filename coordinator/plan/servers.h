@@ -3,8 +3,8 @@
  * are our own derivation (libtrain/model/segments.h, reduce.h; shares.h).
  *
  * A step. Each worker pulls the parameters in forward order, computes its share of the
- * micro-batches and pushes one sum for each of its blocks. When all blocks are there, the lead,
- * which is the first server, commits the step; the servers add what is left and update. */
+ * micro-batches and pushes one sum for each of its blocks. When all blocks have arrived, the lead
+ * (the first server) commits the step; the servers add the remaining sums and update. */
 #ifndef COORDINATOR_PLAN_SERVERS_H
 #define COORDINATOR_PLAN_SERVERS_H
 
@@ -26,19 +26,19 @@
 
 /* How the micro-batches are divided. */
 enum servers_shares {
-    SERVERS_SPEED, /* so that the slowest worker is fastest */
+    SERVERS_SPEED, /* minimise the time of the slowest worker */
     SERVERS_EQUAL, /* as equally as possible; the number of workers is planned */
     SERVERS_GIVEN,
 };
 
-/* What a device holds of a plan: the units that it keeps, [first, end), and its share of the
- * micro-batches; either may be empty. */
+/* A device of a plan: the units that it keeps, [first, end), and its share of the micro-batches;
+ * either may be empty. */
 struct servers_stage {
     size_t device;
     size_t first, end;
     struct reduce_range share;
-    size_t buffers; /* gradients of the whole model that its share needs (reduce_waiting_max) */
-    size_t sums;    /* kept units: contributions of a step that can wait at once */
+    size_t buffers; /* whole-model gradients that its share needs (reduce_waiting_max) */
+    size_t sums;    /* kept units: contributions of a step that may wait at once */
 };
 
 /* All times are finite and >= 0. Arrays by device have device_count entries, by unit unit_count, by
@@ -52,21 +52,21 @@ struct servers_problem {
     const double *update_seconds;   /* [device_count][unit_count], per step */
     const double *add_seconds;      /* [device_count][unit_count], of adding one sum to another */
     const double *bytes_per_second; /* by device: of its own link, in each direction; > 0 */
-    /* Between two devices; a transfer has the lowest rate on its way. A request costs the latency;
-     * the first pull of a step is parked and costs half. */
+    /* The link between two devices. A transfer has the lowest rate on its way. A request costs the
+     * latency; the first pull of a step is parked and costs half of it. */
     struct link_speed usual_link;
-    const struct partition_pair *pair; /* [pair_count]; of a pair listed twice the later counts */
+    const struct partition_pair *pair; /* [pair_count]; the later entry of a pair counts */
     size_t pair_count;
     const bool *may_serve, *may_work; /* by device; NULL: all may */
     const uint64_t *memory_cap_bytes; /* by device; NULL: none */
-    /* Bytes of a stage; arg is the caller's. It is asked some ten thousand times, so it answers
-     * from sums made before. NULL: 0. */
+    /* Bytes of a stage; arg is the caller's. It is called some ten thousand times, so it should use
+     * precomputed sums. NULL: 0. */
     uint64_t (*stage_memory)(void *arg, const struct servers_stage *stage);
     void *arg;
-    /* The most work of the search: shares that are timed, about a microsecond each; 0:
-     * SERVERS_WORK_MAX. Ten times as much may find the first plan. */
+    /* The most work of the search, in timed shares of about a microsecond each; 0:
+     * SERVERS_WORK_MAX. The search for a first plan may take ten times as much. */
     double work_max;
-    /* Another thread sets it to end the search; NULL: none does. */
+    /* Another thread may set it to end the search; NULL: never. */
     const _Atomic bool *cancelled;
     size_t stages_min, stages_max; /* devices; 1 to SERVERS_STAGES_MAX, stages_min also 0 */
     bool clips_norm; /* the norm's parts travel along the servers and back before the update */
@@ -74,8 +74,8 @@ struct servers_problem {
     bool automatic;
     enum segments_transfers transfers;
     double segment_bytes; /* of SEGMENTS_FIXED */
-    /* Given servers: how many, 0 for a planned number; with server_end also which, in the order of
-     * their units, and one past the last unit of each. NULL: planned. */
+    /* Given servers. server_count: how many; 0: planned. With server_end also which devices, in the
+     * order of their units, and one past the last unit of each. NULL: planned. */
     size_t server_count;
     const size_t *server_device, *server_end;
     enum servers_shares shares;
@@ -88,7 +88,7 @@ struct servers_problem {
 enum servers_reason {
     SERVERS_SLOWER,      /* the fastest plan found with it is not faster */
     SERVERS_NO_MEMORY,   /* no share fits on it */
-    SERVERS_STAGES_FULL, /* the plan has as many devices, or workers, as it may */
+    SERVERS_STAGES_FULL, /* the plan has the most devices or workers allowed */
 };
 
 struct servers_idle {
@@ -103,7 +103,7 @@ struct servers_work {
     double pull_seconds;   /* from its first request to the end of its first forward pass */
     double middle_seconds; /* then until its last backward pass begins */
     double push_seconds;   /* from there until its last sum is answered */
-    size_t pull_segments, push_segments; /* requests, of a push those of one block */
+    size_t pull_segments, push_segments; /* requests of a pull, and of the push of one block */
 };
 
 struct servers_plan {
@@ -113,18 +113,19 @@ struct servers_plan {
     uint64_t memory_bytes[SERVERS_STAGES_MAX];
     enum segments_transfers transfers;
     double step_seconds;
-    double workers_seconds; /* of it, until the slowest worker is done */
-    double commit_seconds;  /* of it, from then until the parameters of the next step are there */
+    double workers_seconds; /* of the step, until the slowest worker is done */
+    double commit_seconds;  /* of the step, from then until the next step's parameters are ready */
     double link_seconds;    /* of the busiest server's link in a step: no step is shorter */
     size_t busiest_link;    /* the server */
-    /* Devices that may work and have no share, the fastest first. */
+    /* Devices that may work but have no share, the fastest first. */
     size_t idle_count;
     struct servers_idle idle[PARTITION_LEFT_OUT_MAX];
 };
 
-/* Memory of the search. Nothing in it outlives a search but its work. */
+/* Memory of the search. Only the count of its work outlives a search. */
 struct servers_scratch;
-/* ERR_INVALID above SEGMENTS_LAYERS_MAX; ERR_MEMORY. */
+/* Allocate the memory of a search. ERR_INVALID: more layers than SEGMENTS_LAYERS_MAX; ERR_MEMORY.
+ */
 NODISCARD int servers_scratch_new(size_t layers, struct servers_scratch **out, struct err *err);
 void servers_scratch_free(struct servers_scratch **scratch);
 /* Return the work of the last search, as work_max counts it. */

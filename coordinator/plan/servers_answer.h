@@ -4,7 +4,7 @@
 
 #include "coordinator/plan/servers_trial.h"
 
-/* Write scratch->best, of which the servers are in the pool. Idle devices are the caller's. */
+/* Write scratch->best, whose servers are in the pool. The caller fills in the idle devices. */
 void servers_answer_write(struct servers_scratch *scratch, struct servers_plan *out);
 
 #endif

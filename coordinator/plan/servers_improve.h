@@ -1,4 +1,4 @@
-/* servers_improve.h: a local search for other servers and boundaries. For coordinator/plan/ only.
+/* servers_improve.h: a local search for better servers and boundaries. For coordinator/plan/ only.
  * Pure. */
 #ifndef COORDINATOR_PLAN_SERVERS_IMPROVE_H
 #define COORDINATOR_PLAN_SERVERS_IMPROVE_H
@@ -6,8 +6,8 @@
 #include "coordinator/plan/servers_trial.h"
 
 /* Try to replace, exchange, add and remove single servers of scratch->best and to move single
- * boundaries, with its workers. One more server must gain more than the tie rule's share. Return
- * whether a change was faster: then scratch->best has it. */
+ * boundaries, with the same workers. An additional server must gain more than the tie rule's share.
+ * Return whether a change was faster; scratch->best has it then. */
 bool servers_improve(struct servers_scratch *scratch);
 
 #endif

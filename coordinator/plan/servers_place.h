@@ -1,4 +1,4 @@
-/* servers_place.h: which units each server keeps. For coordinator/plan/ only. Pure. */
+/* servers_place.h: divides the units among servers. For coordinator/plan/ only. Pure. */
 #ifndef COORDINATOR_PLAN_SERVERS_PLACE_H
 #define COORDINATOR_PLAN_SERVERS_PLACE_H
 

@@ -13,7 +13,7 @@ struct servers_layout {
     size_t worker[SERVERS_STAGES_MAX];
 };
 
-/* The layers as one worker transfers them: arrays of segments.h. */
+/* One worker's transfers of the layers: arrays for segments.h. */
 struct servers_transfers {
     /* By server of the layout: its links to all devices, of servers_step_links. */
     const struct link_speed *link_of[SERVERS_MAX];
@@ -61,7 +61,8 @@ struct servers_total {
     double step_seconds, workers_seconds, commit_seconds, link_seconds;
     size_t busiest_link;
 };
-/* The whole step. share[worker_count]: the share of each worker, possibly empty. */
+/* Return the times of the whole step. share[worker_count]: the share of each worker, possibly
+ * empty. */
 struct servers_total servers_step_total(const struct servers_times *times,
                                         const struct reduce_range *share);
 

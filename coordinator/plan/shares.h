@@ -1,7 +1,7 @@
-/* shares.h: divides the micro-batches of a step among workers, in contiguous ranges, so that the
- * slowest worker is as fast as possible. A worker's time need not rise with its share: a share of 8
- * can be one block, one of 7 is three (libtrain/model/reduce.h). So no rule that adds micro-batches
- * one by one is exact. Our own derivation. Pure; nothing allocates after shares_scratch_new. */
+/* shares.h: divides the micro-batches of a step among workers, in contiguous ranges, to minimise
+ * the time of the slowest worker. A worker's time need not rise with its share: a share of 8 can be
+ * one block, one of 7 is three (libtrain/model/reduce.h). So no rule that adds micro-batches one by
+ * one is exact. Our own derivation. Pure; nothing allocates after shares_scratch_new. */
 #ifndef COORDINATOR_PLAN_SHARES_H
 #define COORDINATOR_PLAN_SHARES_H
 
@@ -16,15 +16,15 @@
 struct shares_problem {
     size_t worker_count; /* 1 to SHARES_WORKERS_MAX; their ranges follow each other in this order */
     size_t micro_batches; /* 1 to REDUCE_COUNT_MAX */
-    /* Seconds of a worker for a share that is not empty; INFINITY: it cannot compute it. */
+    /* Seconds of a worker for a nonempty share; INFINITY: the worker cannot compute it. */
     double (*seconds)(void *arg, size_t worker, struct reduce_range share);
     void *arg;
     /* By worker: n micro-batches take at least least_seconds + (n - 1) * each_seconds, which saves
-     * questions. NULL: 0. */
+     * calls of `seconds`. NULL: 0. */
     const double *least_seconds, *each_seconds;
-    const bool *needed;   /* by worker: its share is not empty; NULL: any may be */
-    size_t grain;         /* shares begin at its multiples; 0 counts as 1. A power of 2 keeps
-                             blocks whole, and the search takes 1 / grain^2 of the time */
+    const bool *needed; /* by worker: its share must not be empty; NULL: any may be */
+    size_t grain;       /* shares begin at multiples of it; 0 counts as 1. A power of 2 keeps blocks
+                           whole. The search takes 1 / grain^2 of the time */
     double limit_seconds; /* only shares that take less count; INFINITY: all */
 };
 

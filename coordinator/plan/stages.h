@@ -1,5 +1,5 @@
-/* stages.h: what a stage and the link after it cost on a kind of device, and stages as input of the
- * timeline. For coordinator/plan/ only. Pure. */
+/* stages.h: the cost of a stage and of the link after it on a kind of device, and stages as input
+ * of the timeline. For coordinator/plan/ only. Pure. */
 #ifndef COORDINATOR_PLAN_STAGES_H
 #define COORDINATOR_PLAN_STAGES_H
 
@@ -14,12 +14,14 @@ struct layout {
     uint8_t codec[PARTITION_STAGES_MAX];
 };
 
-/* A link as a boundary's tensor sees it. */
+/* The transfer of a boundary's tensors over a link. */
 struct crossing {
-    /* For which the tensor occupies its direction of the link: until it is answered. */
+    /* The tensor occupies its direction of the link for this time, until it is answered. */
     double forward_seconds, backward_seconds;
-    double latency_seconds; /* of these: without data, half of it before, half for the answer */
-    double after_seconds; /* from then on until it is used; below 0: it arrives before its answer */
+    double latency_seconds; /* part of both: the time without data, half before arrival, half for
+                               the answer */
+    double after_seconds;   /* from the answer until the tensor is used; below 0: it is used before
+                               the answer */
 };
 
 /* Plain comparisons are inlined; fmin and fmax are calls, because they handle NaN. */
@@ -39,7 +41,8 @@ static inline double stages_sum(const double *sum, size_t first, size_t end)
     return stages_max(sum[end] - sum[first], 0);
 }
 
-/* Forward and backward of one micro-batch, without what its tensors cost the device. */
+/* Return the seconds of forward and backward of one micro-batch, without the device's cost of its
+ * tensors. */
 static inline double stages_units_seconds(const struct kinds *kinds, size_t row, size_t first,
                                           size_t end)
 {
@@ -48,7 +51,8 @@ static inline double stages_units_seconds(const struct kinds *kinds, size_t row,
            kinds->kind[row].overhead_seconds;
 }
 
-/* What tensors of wire_bytes cost a device that receives or sends them, both ways. */
+/* Return the seconds that tensors of wire_bytes, in both directions, cost a device which receives
+ * or sends them. */
 static inline double stages_bytes_seconds(const struct kinds *kinds, size_t row, double wire_bytes)
 {
     return 2 * wire_bytes * kinds->kind[row].overhead_seconds_per_byte;
@@ -66,31 +70,32 @@ double stages_wire_bytes(const struct kinds *kinds, size_t codec, size_t end);
  * share the link with the activations. Coding precedes sending on one thread. */
 struct crossing stages_cross(const struct kinds *kinds, const struct link_speed *link, size_t codec,
                              size_t first, size_t end);
-/* Return the codec with which the boundary is crossed in the shortest time. */
+/* Return the codec with the shortest crossing of the boundary. */
 size_t stages_codec(const struct kinds *kinds, const struct link_speed *link, size_t first,
                     size_t end);
-/* Fill stage[layout->count] but for the in-flight limits. */
+/* Fill stage[layout->count], except for the in-flight limits. */
 void stages_fill(const struct kinds *kinds, const struct layout *layout,
                  struct timeline_stage *stage);
 /* Return the memory of stage `index` of a layout. */
 uint64_t stages_memory(const struct kinds *kinds, const struct layout *layout, size_t index,
                        size_t in_flight);
 
-/* How a stage bounds the step (bound.h): it adds to what precedes the later stages. */
+/* The bound of the step by the stages so far (bound.h). Each stage adds to the time before the
+ * later ones. */
 struct stage_bound {
-    double before; /* the time before the next stage, once forth and back */
-    double most;   /* the longest stage or link so far */
+    double before; /* the time before the next stage, forward and backward */
+    double most;   /* bound by the longest stage or link so far */
 };
 
-/* What a stage adds to a step. */
+/* The cost of a stage in a step. */
 struct stage_cost {
     double work_seconds;   /* forward and backward of one micro-batch */
     double update_seconds; /* per step */
     bool first;            /* its update ends a step */
 };
 
-/* Add a stage and its crossing (NULL: the last stage). Where steps overlap, a step is no shorter
- * than the work of a stage, and than a tensor takes on its link. */
+/* Add a stage and its crossing (NULL: the last stage). If steps overlap, a step is at least as long
+ * as the work of any stage and as the transfer of any tensor. */
 static inline struct stage_bound stages_bound_add(const struct partition_problem *problem,
                                                   struct stage_bound bound, struct stage_cost cost,
                                                   const struct crossing *crossing)
@@ -112,10 +117,10 @@ static inline struct stage_bound stages_bound_add(const struct partition_problem
                                 .most = stages_max(bound.most, bound.before + most + update)};
 }
 
-/* Return a bound of these stages, with everything that is known of them. */
+/* Return a bound of the step with these stages, from all their known times. */
 double stages_bound(const struct partition_problem *problem, const struct timeline_stage *stage,
                     size_t count);
-/* Return the fewest micro-batches in flight in stage `index` with which a step may be shorter than
+/* Return the least in-flight limit of stage `index` for which a step may be shorter than
  * limit_seconds. */
 size_t stages_in_flight(const struct partition_problem *problem, const struct timeline_stage *stage,
                         size_t count, size_t index, double limit_seconds);

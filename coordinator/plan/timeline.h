@@ -10,33 +10,34 @@
 
 #include "coordinator/plan/partition.h"
 
-/* Most micro-batches of a stage between forward and backward. */
+/* The largest in-flight limit of a stage. */
 #define TIMELINE_IN_FLIGHT_MAX 64
-/* Steps played, and the first ones, which are not counted: the pipeline fills. */
+/* Steps played, and the first steps, which do not count because the pipeline fills. */
 #define TIMELINE_STEPS 5
 #define TIMELINE_WARMUP_STEPS 2
 /* The same where steps overlap, for each stage. */
 #define TIMELINE_ASYNC_STEPS 12
 #define TIMELINE_ASYNC_WARMUP_STEPS 4
-/* Most micro-batches played. Each later one adds equal time, so the rest is extrapolated from the
- * second half of these. */
+/* The most micro-batches played. Each further one adds equal time, so the rest is extrapolated from
+ * the second half. */
 #define TIMELINE_MICRO_BATCHES_MAX 256
 
-/* Running time that a device with a share of its processor may be ahead of it. A quota stops a
- * thread some milliseconds after it has used up its part of a period. */
+/* Running time by which a device may exceed its processor share before it is stopped. A quota stops
+ * a thread some milliseconds after it has used up its part of a period. */
 #define TIMELINE_BURST_SECONDS 0.005
 
 struct timeline_stage {
     double forward_seconds, backward_seconds; /* per micro-batch */
     double update_seconds;                    /* per step */
-    /* Of its processor, which the stage gets in the long run; 0: all. */
+    /* The processor share that the stage gets in the long run; 0: all. */
     double share;
     size_t in_flight; /* 1 .. TIMELINE_IN_FLIGHT_MAX */
     /* To the next stage. Each direction is a link that carries one tensor at a time, until it is
      * answered. Unused on the last stage. */
     double send_forward_seconds, send_backward_seconds;
-    double latency_seconds; /* of a tensor without data: it arrives after the first half */
-    double after_seconds;   /* from the answer until a tensor is used; below 0: before the answer */
+    double latency_seconds; /* of a tensor without data, which arrives after half of it */
+    double after_seconds;   /* from the answer until the tensor is used; below 0: used before the
+                               answer */
 };
 
 struct timeline_rules {
