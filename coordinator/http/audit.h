@@ -1,5 +1,5 @@
-/* audit.h: rows of the changes that requests made, each in the transaction of its change. Calls of
- * agents and refused requests make none. The loop's thread only. */
+/* audit.h: writes a row for each change that a request made, in the transaction of the change.
+ * Calls of agents and refused requests get no row. The loop's thread only. */
 #ifndef COORDINATOR_HTTP_AUDIT_H
 #define COORDINATOR_HTTP_AUDIT_H
 
@@ -9,9 +9,9 @@
 #include "coordinator/coordinator.h"
 #include "schema/audit.h"
 
-/* Continue after the newest row; the state store is open. */
+/* Continue the ids after the newest row; the state store is open. */
 NODISCARD int audit_open(struct coordinator *coordinator, uint64_t seed, struct err *err);
-/* Note who asks for what, for a change that may outlive the exchange. */
+/* Record the caller and the request, for a change that may outlive the exchange. */
 void audit_origin(const struct coordinator *coordinator, const struct http_exchange *exchange,
                   struct audit_entry *out);
 /* Store, in the open transaction, that a request changed the object `subject`. origin: that of

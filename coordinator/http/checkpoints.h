@@ -1,11 +1,12 @@
-/* checkpoints.h: a checkpoint by its id, for the routes that name one. The loop's thread only. */
+/* checkpoints.h: finds a checkpoint by its id, for the routes that name one. The loop's thread
+ * only. */
 #ifndef COORDINATOR_HTTP_CHECKPOINTS_H
 #define COORDINATOR_HTTP_CHECKPOINTS_H
 
 #include "coordinator/coordinator.h"
 #include "schema/dataset.h"
 
-/* ERR_NOT_FOUND; ERR_FORMAT: its row is damaged. */
+/* Read the row of a checkpoint. ERR_NOT_FOUND; ERR_FORMAT: the row is damaged. */
 NODISCARD int checkpoint_find(struct coordinator *coordinator, const char *id,
                               struct checkpoint *out, struct err *err);
 

@@ -1,5 +1,5 @@
-/* describe.h: models by name (the zoo, then posted ones) and the requirements of a data set on a
- * model. The loop's thread only. */
+/* describe.h: finds models by name (the zoo, then posted ones), and states the requirements of a
+ * data set on a model. The loop's thread only. */
 #ifndef COORDINATOR_HTTP_DESCRIBE_H
 #define COORDINATOR_HTTP_DESCRIBE_H
 
@@ -7,7 +7,7 @@
 #include "libtrain/description/description.h"
 #include "libtrain/model/model.h"
 
-/* The description of a named model; owned by the caller. ERR_NOT_FOUND: err lists the known
+/* Read the description of a named model; the caller owns it. ERR_NOT_FOUND: err lists the known
  * names. */
 NODISCARD int describe_named(struct coordinator *coordinator, const char *name, json_t **out,
                              struct err *err);
@@ -16,21 +16,21 @@ NODISCARD int describe_named(struct coordinator *coordinator, const char *name, 
 struct described {
     json_t *description;
     struct model *model;
-    bool assumed; /* without a data set: the usual input */
+    bool assumed; /* the input is the usual one, for lack of a data set */
 };
 
-/* Resolve a named model for the data set of that name, or, if NULL, with its usual input. field:
- * the pointer for faults of the description; NULL: their places in it. false: a problem was
- * answered. */
+/* Resolve a named model for a named data set or, if dataset_name is NULL, with the model's usual
+ * input. field: the pointer for all faults of the description; NULL: their places in the
+ * description. false: a problem was sent. */
 bool describe_model(struct coordinator *coordinator, struct http_exchange *exchange,
                     const char *name, const char *dataset_name, const char *field,
                     struct described *out);
 void described_done(struct described *described);
 
-/* Input shape, dtype and classes that a model needs for this data set. */
+/* Return the input shape, dtype and classes that a model needs for this data set. */
 struct model_fit describe_fit(const struct dataset *dataset);
-/* The names of its classes; none where they are not known. ERR_NOT_FOUND, ERR_FORMAT: the row is
- * lost or damaged. */
+/* Read the class names of a data set; none if they are unknown. ERR_NOT_FOUND, ERR_FORMAT: the row
+ * is lost or damaged. */
 NODISCARD int describe_class_names(struct coordinator *coordinator, const struct dataset *dataset,
                                    struct name_list *out, struct err *err);
 

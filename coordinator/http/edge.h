@@ -38,8 +38,8 @@ struct edge_access {
     struct shares *shares;
     uint64_t unauthorized, forbidden, limited; /* refused requests */
     uint64_t logged;                           /* of them, at the last access_look */
-    bool refusing;                             /* some were refused between the last two */
-    int64_t looked_ms;                         /* wall time of the last access_look */
+    bool refusing;     /* some were refused between the last two calls of access_look */
+    int64_t looked_ms; /* wall time of the last access_look */
 };
 
 /* Rows of changes (audit.c). */
@@ -53,7 +53,8 @@ struct edge_audit {
 /* A number for each kind of object that rises when any object of the kind changes, also across
  * restarts: the revision of a list. */
 struct edge_lists {
-    int64_t base; /* microseconds since 1970 at the start: no list changes as often as time does */
+    int64_t base; /* microseconds since 1970 at the start: a list changes less than once a
+                     microsecond */
     int64_t changes[OBJECT_NOTHING];
 };
 
@@ -63,7 +64,8 @@ struct edge {
     struct parked *parked;
     struct event_stream *stream;
     struct edge_lists lists;
-    struct heartbeat *heartbeat; /* the one being read; too large for the stack; empty in between */
+    struct heartbeat *heartbeat; /* the one being read, here because it is too large for the stack;
+                                    empty between calls */
     struct edge_uploads uploads;
     struct replays replays;
     size_t metric_pages;                 /* being written (metrics.c) */
@@ -75,23 +77,23 @@ struct edge {
     bool refusing;     /* some were refused between the last two checks */
 };
 
-/* Set coordinator->edge up; its state store is open. */
+/* Set up coordinator->edge; the state store is open. */
 NODISCARD int edge_open(struct coordinator *coordinator, uint64_t seed, struct err *err);
 void edge_close(struct coordinator *coordinator);
 
-/* After a commit: send public events to their readers, answer the long polls that are over. */
+/* After a commit, send public events to their readers and answer the long polls that have ended. */
 void edge_publish(struct edge *edge);
-/* An object of the kind has changed: wake its waiting requests, and those of its list. */
+/* Note the change of an object: wake the requests that wait for it and for its list. */
 void edge_changed(struct edge *edge, enum object_kind kind, const char *id);
-/* The revision of the list of all objects of the kind. */
+/* Return the revision of the list of all objects of the kind. */
 int64_t edge_list_revision(const struct edge *edge, enum object_kind kind);
-/* Public events since the start, without those that wait for the commit. */
+/* Return the number of public events since the start, without those that wait for the commit. */
 uint64_t edge_events(const struct edge *edge);
-/* When edge_publish is due without a commit; INT64_MAX: never. */
+/* Return the time at which edge_publish is due without a commit; INT64_MAX: never. */
 int64_t edge_deadline_ms(const struct edge *edge);
-/* Keep idle event streams alive. Returns when to call it next; INT64_MAX: no readers. */
+/* Keep idle event streams alive. Returns the time of the next call; INT64_MAX: no readers. */
 int64_t edge_ping(struct edge *edge, int64_t now_ms);
-/* The program stops: answer all long polls, end the event streams. */
+/* Answer all long polls and end the event streams, because the program stops. */
 void edge_stop(struct edge *edge);
 
 /* Check that the disk has room for the rows of a request. Rows of running jobs are not checked.

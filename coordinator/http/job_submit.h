@@ -7,11 +7,11 @@
 #include "base/json.h"
 #include "coordinator/coordinator.h"
 
-/* The common beginning of such a request: read ?dry_run=, the idempotency key and the body, which
- * the caller owns. false: a problem, or the stored answer, was sent. */
+/* Read the common parts of such a request: ?dry_run=, the idempotency key and the body, which the
+ * caller owns. false: a problem, or the stored answer, was sent. */
 bool job_submit_begin(struct coordinator *coordinator, struct http_exchange *exchange, bool *dry,
                       struct turn_extra *extra, json_t **body);
-/* Submit the job of a job_spec, or plan it, and answer: now or later. */
+/* Submit the job of a job_spec (dry: only plan it) and answer, now or later. */
 void job_submit(struct coordinator *coordinator, struct http_exchange *exchange, bool dry,
                 struct turn_extra *extra, const json_t *body);
 

@@ -7,20 +7,20 @@
 
 #include "coordinator/coordinator.h"
 
-/* Whether the job exists, living or ended: false when the problem was answered. */
+/* Check that the job exists, live or ended. false: a problem was sent. */
 bool job_exists(struct coordinator *coordinator, struct http_exchange *exchange, const char *id);
-/* A job that has ended is a row, not in the core: the core cannot say "wrong state" of it. True if
- * that, or unknown_job, was answered. */
+/* Answer for a job that the core does not have: wrong_state if it has ended, which only its row
+ * shows, else unknown_job. Returns whether a problem was sent. */
 bool job_answer_ended(struct coordinator *coordinator, struct http_exchange *exchange,
                       const char *id);
-/* The job, live or ended, with the members of the live one; owned by the caller (record_done,
- * free). NULL: a problem was answered. */
+/* Return the job, live or ended, including the volatile members of a live one; the caller owns it
+ * (record_done, free). NULL: a problem was sent. */
 struct job *job_load(struct coordinator *coordinator, struct http_exchange *exchange,
                      const char *id);
-/* Read the plan of a generation of the job. false: a problem was answered. */
+/* Read the plan of a generation of the job. false: a problem was sent. */
 bool job_read_plan(struct coordinator *coordinator, struct http_exchange *exchange, const char *id,
                    int64_t generation, struct plan *out);
-/* Answer with an object as its row has it, or with `unknown`. */
+/* Answer with the object in a row or, without a row, with `unknown`. */
 void row_answer(struct coordinator *coordinator, struct http_exchange *exchange,
                 enum state_table table, const char *id, enum problem_code unknown);
 

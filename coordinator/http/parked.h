@@ -1,5 +1,5 @@
-/* parked.h: long polls: requests that wait for an object to get a newer revision, each with its own
- * deadline (a suspended connection never times out by itself). The loop's thread only. */
+/* parked.h: keeps long polls: requests that wait for a newer revision of an object, each with its
+ * own deadline (a suspended connection never times out by itself). The loop's thread only. */
 #ifndef COORDINATOR_HTTP_PARKED_H
 #define COORDINATOR_HTTP_PARKED_H
 
@@ -16,8 +16,8 @@ struct parked;
 /* The id of a request that waits for any object of its kind. */
 #define PARKED_LIST ""
 
-/* Look whether the wait is over: answer and return true, or return false. With `last` it must
- * answer (the deadline is reached). */
+/* Check whether the wait has ended: answer and return true, or return false. With `last` it must
+ * answer, because the deadline is reached. */
 typedef bool (*parked_look_fn)(void *context, struct http_exchange *exchange, const char *id,
                                int64_t after, bool last);
 
@@ -27,20 +27,20 @@ typedef void (*parked_hangup_fn)(void *context, struct http_exchange *exchange,
 
 NODISCARD int parked_new(size_t capacity, void *context, struct parked **out, struct err *err);
 void parked_free(struct parked **parked);
-/* Check at once, else keep the request until the object is woken or deadline_ms (clock_now_ms).
- * With no room left the answer is given now. */
+/* Check the object at once. If the wait has not ended, keep the request until parked_wake or until
+ * deadline_ms (clock_now_ms). If there is no room for it, answer now. */
 void parked_wait(struct parked *parked, struct http_exchange *exchange, enum object_kind kind,
                  const char *id, int64_t after, int64_t deadline_ms, parked_look_fn look);
 /* Report hangups from now on. */
 void parked_on_hangup(struct parked *parked, parked_hangup_fn fn);
-/* The object changed: waiting requests check it in the next parked_run. */
+/* Note a change of the object: waiting requests check it in the next parked_run. */
 void parked_wake(struct parked *parked, enum object_kind kind, const char *id);
-/* Let woken and overdue requests look, a bounded number of them: the others wait for the next call,
- * which is then due at once. */
+/* Check woken and overdue requests, a bounded number of them. If more are left, the next call is
+ * due at once. */
 void parked_run(struct parked *parked, int64_t now_ms);
-/* The program stops: all must answer. */
+/* Make all requests answer, because the program stops. */
 void parked_end(struct parked *parked);
-/* The next time at which parked_run has work; INT64_MAX: no request waits. */
+/* Return the next time at which parked_run has work; INT64_MAX: no request waits. */
 int64_t parked_deadline_ms(const struct parked *parked);
 size_t parked_count(const struct parked *parked);
 

@@ -1,4 +1,4 @@
-/* posted.h: a job as posted: its fields with the objects that they name. The loop's thread only. */
+/* posted.h: a posted job: its fields and the objects that they name. The loop's thread only. */
 #ifndef COORDINATOR_HTTP_POSTED_H
 #define COORDINATOR_HTTP_POSTED_H
 
@@ -14,7 +14,7 @@ struct posted_job {
     struct name_list class_names; /* of the training data, until the model is known */
     char reading[READING_SIZE];
     const struct catalog_entry *model;
-    struct dataset local; /* train of data that stay on devices */
+    struct dataset local; /* the training data, if they stay on devices */
     /* Of a job of sub-models: */
     const struct dataset *train; /* borrowed until the loop's next turn */
     const struct dataset *joint; /* the same; NULL: the joint phase has no data of its own */

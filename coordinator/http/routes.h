@@ -9,8 +9,8 @@
 
 struct coordinator;
 
-/* A route that collects its body, and one that streams it. The role comes first: a route without
- * one does not compile. */
+/* A route that collects its body, and one that streams it. The role is the first argument, so that
+ * a route without a role does not compile. */
 #define ROUTE(who, verb, path, handler, body_bytes)                                                \
     {                                                                                              \
         .method = (verb), .pattern = (path), .handle = (handler), .body_max = (body_bytes),        \
@@ -24,7 +24,8 @@ struct coordinator;
 /* Listen with all routes. */
 NODISCARD int routes_open(struct coordinator *coordinator, struct http_server **out,
                           struct err *err);
-/* Log the first rejections of a series, for lack of connections or of memory. Call it regularly. */
+/* Log the first rejections of a series (too few connections or too little memory). Call it
+ * regularly. */
 void routes_look(struct coordinator *coordinator);
 
 #define HANDLER(name) void name(void *context, struct http_exchange *exchange)

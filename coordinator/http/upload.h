@@ -8,15 +8,15 @@
 #include "coordinator/coordinator.h"
 #include "schema/audit.h"
 
-/* The head of a kind's own struct. */
+/* The first member of each kind's own struct. */
 struct upload {
     const struct upload_kind *kind;
     struct coordinator *coordinator;
     struct http_exchange *exchange; /* NULL: the client has disconnected */
-    struct blob_upload *blob;       /* NULL: asks for a blob that is there */
-    struct publication publication; /* awaits the expected blob from the beginning, if any is */
-    struct audit_entry origin;      /* method "": an agent's */
-    uint64_t bytes;                 /* received; of the blob once that is durable */
+    struct blob_upload *blob;       /* NULL: the request names an existing blob */
+    struct publication publication; /* protects the expected blob, if any, from the beginning */
+    struct audit_entry origin;      /* method "": the request of an agent */
+    uint64_t bytes;                 /* received; after the blob is durable: its size */
 };
 
 /* The differences between kinds of uploads. */
@@ -26,17 +26,17 @@ struct upload_kind {
     bool (*look)(struct upload *upload, const char *data, size_t size);
     /* Release the resources taken since upload_new, except the struct. May be NULL. */
     void (*end)(struct upload *upload);
-    struct event (*event)(const struct upload *upload); /* of a durable blob */
+    struct event (*event)(const struct upload *upload); /* the event of a durable blob */
     void (*refuse)(struct http_exchange *exchange, const struct err *err);
 };
 
-/* A zeroed struct of kind->size with its frame, or NULL after a problem was sent. sha256: of the
- * blob, which must exist already if the request has no body; NULL: any body. */
+/* Return a zeroed struct of kind->size with its struct upload filled in; NULL: a problem was sent.
+ * sha256: of the blob, which must exist already if the request has no body; NULL: any body. */
 void *upload_new(const struct upload_kind *kind, struct coordinator *coordinator,
                  struct http_exchange *exchange, const char *sha256);
-/* `refuse` of a kind whose blob is named by its hash. */
+/* The function `refuse` of a kind whose requests name the blob by its hash. */
 void upload_refuse_known(struct http_exchange *exchange, const struct err *err);
-/* The rest of a struct http_sink. */
+/* The other functions of a struct http_sink. */
 size_t upload_write(void *state, const void *data, size_t size);
 void upload_finish(void *state);
 void upload_abort(void *state);

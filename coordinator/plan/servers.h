@@ -124,8 +124,7 @@ struct servers_plan {
 
 /* Memory of the search. Only the count of its work outlives a search. */
 struct servers_scratch;
-/* Allocate the memory of a search. ERR_INVALID: more layers than SEGMENTS_LAYERS_MAX; ERR_MEMORY.
- */
+/* Allocate the memory. ERR_INVALID: more layers than SEGMENTS_LAYERS_MAX; ERR_MEMORY. */
 NODISCARD int servers_scratch_new(size_t layers, struct servers_scratch **out, struct err *err);
 void servers_scratch_free(struct servers_scratch **scratch);
 /* Return the work of the last search, as work_max counts it. */
