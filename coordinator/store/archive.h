@@ -1,5 +1,6 @@
-/* archive.h: a backup file: the contents of a state directory, each with its name, size and
- * SHA-256, in one SQLite database of 1 MiB chunks. Private to coordinator/store. One thread. */
+/* archive.h: reads and writes a backup file: the contents of a state directory, each with its name,
+ * size and SHA-256, in one SQLite database of 1 MiB chunks. Private to coordinator/store. One
+ * thread. */
 #ifndef COORDINATOR_STORE_ARCHIVE_H
 #define COORDINATOR_STORE_ARCHIVE_H
 
@@ -33,31 +34,32 @@ struct archive_facts {
     char version[32];   /* of the program */
 };
 
-/* ---- writing: the file appears under its name when all of it is on the disk ---- */
+/* ---- writing: the file appears under its name after all its bytes are on the disk ---- */
 struct archive_draft;
-/* Make PATH.partial, replacing one of an interrupted backup. ERR_EXISTS: there is another file at
- * path, which is no backup. */
+/* Create PATH.partial; it replaces that of an interrupted backup. ERR_EXISTS: the file at path is
+ * not a backup. */
 NODISCARD int archive_create(const char *path, struct archive_draft **out, struct err *err);
-/* Begin a content, append to it in any pieces, end it. A content that is not ended is dropped by
- * the next begin. */
+/* Begin a content, append to it in any pieces, end it. The next begin drops a content that was not
+ * ended. */
 NODISCARD int archive_begin(struct archive_draft *draft, enum archive_kind kind, const char *name,
                             unsigned mode, struct err *err);
 NODISCARD int archive_append(struct archive_draft *draft, const void *data, size_t size,
                              struct err *err);
 NODISCARD int archive_end(struct archive_draft *draft, struct err *err);
-/* Synchronise and rename. */
+/* Synchronise the file to the disk and rename it. */
 NODISCARD int archive_keep(struct archive_draft *draft, const struct archive_facts *facts,
                            struct err *err);
-/* After keep, or instead of it. */
+/* Close the draft after archive_keep, or drop it without. */
 void archive_close(struct archive_draft **draft);
 
 /* ---- reading ---- */
 struct archive;
-/* ERR_NOT_FOUND; ERR_FORMAT: not a backup, or a truncated one; ERR_UNSUPPORTED: a later form. */
+/* Open a backup. ERR_NOT_FOUND; ERR_FORMAT: not a backup, or truncated; ERR_UNSUPPORTED: a later
+ * format. */
 NODISCARD int archive_open(const char *path, struct archive **out, struct archive_facts *facts,
                            struct err *err);
 void archive_free(struct archive **archive);
-/* The contents in the order of their kinds. Borrowed. */
+/* Return the contents in the order of their kinds. Borrowed. */
 const struct archive_content *archive_contents(const struct archive *archive, size_t *count);
 /* Pass the content in pieces to take (NULL: only compare), and compare it with its hash.
  * ERR_FORMAT: damaged. */

@@ -1,6 +1,6 @@
-/* backup.h: copies of a state directory in one file: made while a coordinator runs on it or not,
- * checked, and turned into a state directory again. For the program's commands, which run in a
- * process of their own. A backup holds the keys and the hashes of tokens of the directory. */
+/* backup.h: makes, checks and restores copies of a state directory in one file. A coordinator may
+ * run on the directory during a backup. For the program's commands, which run in a process of their
+ * own. A backup holds the keys and the hashes of tokens of the directory. */
 #ifndef COORDINATOR_STORE_BACKUP_H
 #define COORDINATOR_STORE_BACKUP_H
 
@@ -9,28 +9,28 @@
 #include "base/err.h"
 
 struct backup_report {
-    uint64_t blobs, bytes; /* whole ones, and the bytes of all contents */
-    uint64_t damaged; /* blobs that rows name and that are missing or damaged; each was logged */
-    int64_t schema;   /* of state.db */
-    int64_t made_ms;  /* wall time; 0: of a state directory */
-    char version[32]; /* of the program that made the backup; "": of a state directory */
+    uint64_t blobs, bytes; /* undamaged blobs, and the bytes of all contents */
+    uint64_t damaged;      /* missing or damaged blobs that rows name; each was logged */
+    int64_t schema;        /* of state.db */
+    int64_t made_ms;       /* wall time; 0: the report is of a state directory */
+    char version[32];      /* of the program that made the backup; "": a state directory */
 };
 
-/* Write the state of `directory` into the file `path`, which appears when it is whole; an earlier
- * backup there is replaced. min_free_bytes: how much stays free beside it.
- * ERR_FULL: nothing is left of the file; ERR_STATE: another backup runs; ERR_NOT_FOUND: no state;
- * ERR_EXISTS: another file is at path; ERR_FORMAT: state.db is damaged; ERR_UNSUPPORTED; ERR_IO. */
+/* Write the state of `directory` into the file `path`, which appears when it is complete and
+ * replaces an earlier backup. min_free_bytes: space that stays free on the disk. ERR_FULL: no
+ * partial file remains; ERR_STATE: another backup runs; ERR_NOT_FOUND: no state; ERR_EXISTS:
+ * another file is at path; ERR_FORMAT: state.db is damaged; ERR_UNSUPPORTED; ERR_IO. */
 NODISCARD int backup_make(const char *directory, const char *path, uint64_t min_free_bytes,
                           struct backup_report *out, struct err *err);
-/* Read all of a state directory, also of a running coordinator, and look for damage. */
+/* Read a whole state directory, even of a running coordinator, and look for damage. */
 NODISCARD int backup_check_directory(const char *directory, struct backup_report *out,
                                      struct err *err);
-/* The same of a backup. ERR_FORMAT names the first damage. */
+/* Check a backup in the same way. ERR_FORMAT names the first damage. */
 NODISCARD int backup_check_file(const char *path, struct backup_report *out, struct err *err);
-/* Make the state directory of a backup. The directory may exist, but not hold state. Its files
- * appear when all of them are on the disk, state.db last; an interrupted restore can be repeated.
- * ERR_EXISTS: there is state; ERR_STATE: a coordinator runs there; ERR_FORMAT; ERR_UNSUPPORTED:
- * made by a newer version; ERR_FULL; ERR_IO. */
+/* Make a state directory from a backup. The directory may exist, but must not hold state. The files
+ * appear after all of them are on the disk, state.db last, so an interrupted restore can be
+ * repeated. ERR_EXISTS: the directory holds state; ERR_STATE: a coordinator runs there; ERR_FORMAT;
+ * ERR_UNSUPPORTED: made by a newer version; ERR_FULL; ERR_IO. */
 NODISCARD int backup_restore(const char *path, const char *directory, uint64_t min_free_bytes,
                              struct backup_report *out, struct err *err);
 

@@ -8,10 +8,10 @@
 #include "coordinator/store/archive.h"
 #include "coordinator/store/backup.h"
 
-/* ERR_FULL, with the numbers, unless the file system has room. */
+/* Check that the file system has room. ERR_FULL names the numbers. */
 NODISCARD int backup_check_room(const char *directory, uint64_t needed, uint64_t min_free_bytes,
                                 struct err *err);
-/* What the backup says of itself: whether this version can restore it, and its size. */
+/* Check whether this version can restore the backup, and report its size. */
 NODISCARD int backup_check_contents(const struct archive *archive,
                                     const struct archive_facts *facts, struct backup_report *out,
                                     struct err *err);

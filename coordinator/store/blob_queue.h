@@ -12,7 +12,8 @@
 #include "base/err.h"
 #include "coordinator/store/blobs.h"
 
-/* Uploads that are open or not yet written. Each may hold one unfinished chunk beside the queue. */
+/* The most uploads that are open or not yet written. Each may hold one unfinished chunk outside the
+ * queue. */
 #define BLOB_UPLOADS_MAX 256
 #define BLOB_BATCH_BYTES (8u << 20)
 #define BLOB_BATCH_ITEMS 1024
@@ -24,9 +25,9 @@ enum blob_item_kind { BLOB_ITEM_CHUNK, BLOB_ITEM_SEAL, BLOB_ITEM_END, BLOB_ITEM_
 struct blob_item {
     struct blob_item *next;
     enum blob_item_kind kind;
-    bool dropped; /* CHUNK: its upload was aborted or has failed; set when the writer takes it */
+    bool dropped; /* CHUNK: its upload was aborted or failed; set when the writer takes the item */
     struct blob_upload *upload; /* CHUNK, SEAL, END */
-    char *data;                 /* CHUNK: [BLOB_CHUNK_BYTES], pages of its own */
+    char *data;                 /* CHUNK: [BLOB_CHUNK_BYTES], on separate pages */
     size_t size;
     uint32_t index;
     char sha256[BLOB_SHA256_SIZE]; /* DELETE */
@@ -36,7 +37,7 @@ struct blob_upload {
     struct blob_store *store;
     int64_t id; /* of its row */
 
-    /* The feeding thread's until the end is queued, then the writer's. */
+    /* Owned by the feeding thread until the end is queued, then by the writer: */
     struct blob_item *partial; /* the chunk being filled */
     uint32_t chunks;           /* handed over */
     uint64_t size, size_limit;
@@ -47,11 +48,11 @@ struct blob_upload {
     void *done_arg;
     struct blob_item seal, end;
 
-    /* The writer's. */
-    struct sha256 *hash;           /* of the chunks that it took */
-    char sha256[BLOB_SHA256_SIZE]; /* "" until it has taken all of them */
+    /* Owned by the writer: */
+    struct sha256 *hash;           /* of the chunks taken so far */
+    char sha256[BLOB_SHA256_SIZE]; /* "" until all chunks are taken */
 
-    /* Under the queue's lock; failure is written by the writer alone. */
+    /* Under the queue's lock; only the writer writes failure: */
     struct blob_upload *previous, *next;
     struct err failure;
     size_t queued_bytes;
@@ -63,16 +64,17 @@ struct blob_upload {
     bool ended;    /* finished or aborted */
     bool finished; /* not aborted */
 
-    bool keeps_free; /* may use nothing of min_free_bytes; set before the first write */
-    bool confirms;   /* no upload: asks whether `expected` is there; set before it is queued */
-    bool found;      /* the writer's answer */
-    bool placed;     /* the writer's: its copy is the blob, there was no other or a damaged one */
+    bool keeps_free; /* must not use min_free_bytes; set before the first write */
+    bool confirms;   /* a query, not an upload: whether the blob `expected` exists; set before it is
+                        queued */
+    bool found;      /* the writer's answer to the query */
+    bool placed;     /* set by the writer: this copy became the blob; no undamaged one existed */
 };
 
 struct blob_queue {
     pthread_mutex_t lock;
     pthread_cond_t work; /* for the writer: work has arrived */
-    pthread_cond_t room; /* for feeders: the writer took something, or a callback has returned */
+    pthread_cond_t room; /* for feeders: the writer took an item, or a callback has returned */
     pthread_cond_t idle; /* for blob_drain */
     size_t limit_bytes;
     struct blob_item *head, **tail;
@@ -82,43 +84,43 @@ struct blob_queue {
     int64_t first_ms; /* when the queue stopped being empty */
     struct blob_upload *first_upload, *last_upload;
     size_t uploads, open_uploads;
-    int64_t next_id;  /* set before the first upload */
-    pthread_t writer; /* and this, once it runs */
+    int64_t next_id;  /* this and `writer`: set before the first upload and when the writer runs */
+    pthread_t writer; /* see next_id */
     bool is_idle, stopping;
-    bool room_wanted; /* somebody waits for the writer to take something */
+    bool room_wanted; /* a feeder waits for the writer to take an item */
 };
 
 NODISCARD int blob_queue_init(struct blob_queue *queue, size_t limit_bytes, struct err *err);
 void blob_queue_done(struct blob_queue *queue);
 
 /* ---- feeding threads ---- */
-/* Give the upload its id and count it. ERR_LIMIT. */
+/* Give the upload its id and count it. ERR_LIMIT: too many uploads. */
 NODISCARD int blob_queue_admit(struct blob_queue *queue, struct blob_upload *upload,
                                struct err *err);
-/* Hand over upload->partial. 1: taken; 0: no room now (never when `wait`); negative: the upload has
- * failed. */
+/* Queue upload->partial. Returns 1: queued; 0: no room now (never with `wait`); negative: the
+ * upload has failed. */
 int blob_queue_push(struct blob_queue *queue, struct blob_upload *upload, bool wait,
                     struct err *err);
-/* Hand over the partial chunk and the seal. Returns when on_room cannot run any more. */
+/* Queue the partial chunk and the seal. Returns when on_room cannot run any more. */
 void blob_queue_seal(struct blob_queue *queue, struct blob_upload *upload);
-/* Hand over the partial chunk and the end. Returns when on_room cannot run any more; the upload is
- * the writer's then. */
+/* Queue the partial chunk and the end. Returns when on_room cannot run any more; from then on the
+ * writer owns the upload. */
 void blob_queue_end(struct blob_queue *queue, struct blob_upload *upload, bool finished);
-/* false: no memory, or too many wait already. */
+/* Queue a deletion. false: out of memory, or too many deletions wait. */
 bool blob_queue_delete(struct blob_queue *queue, const char *sha256);
-/* Wait until the writer has nothing left to do. */
+/* Wait until the writer has no work left. */
 void blob_queue_drain(struct blob_queue *queue);
 /* Drop the uploads that are still open and let the writer end when the queue is empty. */
 void blob_queue_stop(struct blob_queue *queue);
 
 /* ---- the writer ---- */
-/* The next batch, as a list in order. NULL: no work arrived for wait_ms (-1: no limit). *stopped:
- * no more work will arrive. */
+/* Take the next batch, as a list in order. NULL: no work arrived for wait_ms (-1: no limit).
+ * *stopped: no more work will arrive. */
 struct blob_item *blob_queue_take(struct blob_queue *queue, int64_t wait_ms, bool *stopped);
-/* Later calls of the upload's feeder fail with this error. */
+/* Make later calls of the upload's feeder fail with this error. */
 void blob_queue_fail(struct blob_queue *queue, struct blob_upload *upload,
                      const struct err *failure);
-/* Whether rows of this id belong to an upload in progress. */
+/* Return whether rows of this id belong to an upload in progress. */
 bool blob_queue_owns(struct blob_queue *queue, int64_t id);
 /* After a batch: free it and the uploads that ended in it, wake uploads that wait for room. */
 void blob_queue_settle(struct blob_queue *queue, struct blob_item *items);

@@ -15,24 +15,25 @@ struct sqlite3;
 struct sqlite3_stmt;
 
 #define BLOB_PAGE_BYTES 65536
-/* How checkpoints.db keeps a commit through a power cut (docs/adr/0017). */
+/* The PRAGMAs by which a commit to checkpoints.db survives a power cut (docs/adr/0017). */
 #define BLOB_DURABILITY "PRAGMA journal_mode = PERSIST; PRAGMA synchronous = FULL"
-/* The chunks of a blob are the rows from id << 20 on: 1 TiB a blob. */
+/* The chunks of a blob are the rows from id << 20 on: at most 1 TiB per blob. */
 #define BLOB_INDEX_BITS 20
 #define BLOB_SIZE_MAX ((uint64_t)BLOB_CHUNK_BYTES << BLOB_INDEX_BITS)
 
-/* As blob_open with other PRAGMAs, to measure what they lose. */
+/* blob_open with other PRAGMAs, to measure their loss of data. */
 NODISCARD int blob_open_with(const struct blob_config *config, const char *durability,
                              struct blob_store **out, struct err *err);
 
-/* ---- blob_writer.c: the one writing connection; only its thread uses it once that runs ---- */
+/* ---- blob_writer.c: the only writing connection; once its thread runs, no other uses it ---- */
 struct blob_writer;
-/* Opens the database, migrates it and removes what a crash left half written. *next_id: the first
- * id not in use. */
+/* Open the database, migrate it and remove the half-written blobs of a crash. *next_id: the first
+ * unused id. */
 NODISCARD int blob_writer_open(struct blob_store *store, const char *durability,
                                struct blob_writer **out, int64_t *next_id, struct err *err);
 void blob_writer_close(struct blob_writer **writer);
-/* The thread: returns when the queue was stopped and is empty. arg: struct blob_writer. */
+/* Run the writer's thread. Returns after the queue was stopped and is empty. arg: struct
+ * blob_writer. */
 void *blob_writer_run(void *arg);
 
 /* ---- blob_reader.c: a few connections, each lent to one thread for one chunk ---- */
@@ -52,7 +53,7 @@ struct blob_pool {
 };
 NODISCARD int blob_pool_init(struct blob_pool *pool, struct err *err);
 void blob_pool_done(struct blob_pool *pool);
-/* The right content has taken the blob's place, or nothing has. */
+/* Clear the damage mark of a blob that was replaced by undamaged content or deleted. */
 void blob_mend(struct blob_store *store, const char *sha256);
 
 struct blob_store {
@@ -65,8 +66,8 @@ struct blob_store {
     struct blob_writer *writer;
     pthread_t thread;
     bool has_queue, has_pool, has_thread, has_commit_lock;
-    /* Readers hold it shared for one chunk, the writer alone for one commit, so no connection polls
-     * for a locked file. */
+    /* Readers hold it shared for one chunk, the writer exclusively for one commit, so that no
+     * connection polls for a locked file. */
     pthread_rwlock_t commit_lock;
     _Atomic uint64_t blobs, bytes, bytes_written;
     _Atomic uint64_t reusable_bytes; /* free pages inside the file */

@@ -1,5 +1,5 @@
 /* blob_writer.h: the common parts of the writer's two halves: writing (blob_writer.c) and releasing
- * space (blob_reclaim.c). Private to coordinator/store. The writer's thread alone uses it. */
+ * space (blob_reclaim.c). Private to coordinator/store. Only the writer's thread uses it. */
 #ifndef COORDINATOR_STORE_BLOB_WRITER_H
 #define COORDINATOR_STORE_BLOB_WRITER_H
 
@@ -26,19 +26,19 @@ struct blob_writer {
     struct blob_store *store;
     struct sqlite3 *db;
     struct sqlite3_stmt *statement[WRITER_STATEMENTS];
-    bool has_garbage; /* there may be rows without an owner, or more free pages than are kept */
+    bool has_garbage; /* there may be rows without an owner, or too many free pages */
     bool is_held;     /* a process reads a snapshot: rows without an owner stay until it ends */
 };
 
-/* COMMIT when rc is 0, else ROLLBACK. Returns rc, or why the commit failed. */
+/* Commit if rc is 0, else roll back. Returns rc, or the error of the commit. */
 NODISCARD int blob_writer_end(struct blob_writer *writer, int rc, struct err *err);
 
-/* Remove all rows of one blob that does not exist (any more). */
+/* Remove all rows of an id whose blob does not exist (any more). */
 NODISCARD int blob_reclaim_one(struct blob_writer *writer, int64_t id, struct err *err);
 /* Remove all rows of all blobs without an owner, unless a process reads a snapshot. */
 NODISCARD int blob_reclaim_all(struct blob_writer *writer, struct err *err);
-/* Do a bounded piece of that, then of releasing free pages to the file system; false: nothing is
- * left to do, or it failed and is retried later. */
+/* Remove a bounded number of such rows; if none are left, release some free pages to the file
+ * system. false: no work is left, or it failed and will be retried later. */
 bool blob_reclaim_step(struct blob_writer *writer);
 void blob_update_reusable(struct blob_writer *writer);
 

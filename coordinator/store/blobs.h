@@ -3,8 +3,8 @@
  * the writer computes its sha256.
  *
  * Threads: one writer thread of its own commits the chunks of all uploads together (8 MiB or 100
- * ms). Each upload may be fed from any one thread and never blocks: a full queue accepts fewer
- * bytes. Readers are for worker threads (each call may read the disk). Only this room sees
+ * ms). Any one thread may feed an upload, and never blocks: a full queue accepts fewer bytes.
+ * Readers are for worker threads, because each call may read the disk. Only this room sees
  * sqlite3.h. */
 #ifndef COORDINATOR_STORE_BLOBS_H
 #define COORDINATOR_STORE_BLOBS_H
@@ -25,7 +25,7 @@ struct blob_reader;
 struct blob_config {
     const char *directory;   /* DIR/checkpoints.db */
     uint64_t min_free_bytes; /* below it new blobs are rejected: ERR_FULL */
-    size_t queue_bytes;      /* memory for chunks on their way, of all uploads: 64 MiB */
+    size_t queue_bytes;      /* memory for the queued chunks of all uploads: 64 MiB */
 };
 
 /* Open, remove the half-written blobs of a crash, start the writer. */
@@ -40,75 +40,77 @@ void blob_close(struct blob_store **store);
  * a sha256. */
 NODISCARD int blob_upload_open(struct blob_store *store, const char *expected_sha256,
                                uint64_t size_limit, struct blob_upload **out, struct err *err);
-/* For uploads of users: an announced size (0: unknown) must fit beside min_free_bytes, and that
- * much stays free during the upload too. Uploads of running jobs may use half of min_free_bytes.
- * Before the first write. ERR_FULL: only abort is left. */
+/* Keep min_free_bytes free, for uploads of users: the announced size (0: unknown) must fit beside
+ * it, and the upload never uses it. Uploads of running jobs may use half of min_free_bytes. Call it
+ * before the first write. ERR_FULL: only blob_upload_abort may follow. */
 NODISCARD int blob_upload_keep_free(struct blob_upload *upload, uint64_t announced_bytes,
                                     struct err *err);
-/* Called from the writer thread when a paused upload may continue (or has failed: the next write
- * says why). Set before the first write. Never called after finish or abort has returned. Those
- * wait for a running call: do not hold a lock that fn takes while ending an upload. */
+/* Set fn, which the writer thread calls when a paused upload may continue, or has failed (the next
+ * write returns the error). Call it before the first write. fn is never called after finish or
+ * abort has returned. Both wait for a running call, so do not hold a lock that fn takes while
+ * ending an upload. */
 void blob_upload_on_room(struct blob_upload *upload, void (*fn)(void *arg), void *arg);
-/* Take bytes: returns how many (fewer than size: the queue is full, wait for on_room), or a
- * negative ERR_ code: ERR_LIMIT over size_limit, ERR_FULL or ERR_IO when the writer had to give
- * this upload up. After an error only finish (done then says the same) or abort are left. */
+/* Take bytes. Returns how many were taken (fewer than size: the queue is full, wait for on_room),
+ * or a negative ERR_ code: ERR_LIMIT over size_limit, ERR_FULL or ERR_IO if the writer abandoned
+ * this upload. After an error only finish (done gets the same error) or abort may follow. */
 int64_t blob_upload_write(struct blob_upload *upload, const void *data, size_t size,
                           struct err *err);
 /* The same, waiting for room: for worker threads. */
 NODISCARD int blob_upload_write_all(struct blob_upload *upload, const void *data, size_t size,
                                     struct err *err);
-/* After the last byte: sealed runs once, on the writer thread, with the sha256 of the content,
- * before the blob is published. After a failed upload it is the hash of some part; finish says why.
- * Optional; neither finish nor abort before sealed runs. A store that is closed after that drops
- * the upload. sealed must not wait for the store. */
+/* End the bytes (optional). sealed runs once, on the writer thread, with the sha256 of the content,
+ * before the blob is published. After a failed upload the hash is that of a part of the content;
+ * finish returns the error. Call finish or abort only after sealed has run. A store that is closed
+ * after that drops the upload. sealed must not wait for the store. */
 typedef void (*blob_sealed_fn)(void *arg, const char *sha256);
 void blob_upload_seal(struct blob_upload *upload, blob_sealed_fn sealed, void *arg);
-/* After the last byte: done runs once, on the writer thread, when the blob is durable (code 0) or
- * was rejected (ERR_FORMAT: not the expected hash; ERR_FULL; ERR_IO). err is never NULL. Ends the
- * upload. done must not wait for the store (write_all, drain, close). Content that is there already
- * is stored once. */
+/* Finish and end the upload, after the last byte. done runs once, on the writer thread, when the
+ * blob is durable (code 0) or was rejected (ERR_FORMAT: not the expected hash; ERR_FULL; ERR_IO).
+ * err is never NULL. done must not wait for the store (write_all, drain, close). Existing content
+ * is stored only once. */
 typedef void (*blob_done_fn)(void *arg, int code, const char *sha256, uint64_t size,
                              const struct err *err);
 void blob_upload_finish(struct blob_upload *upload, blob_done_fn done, void *arg);
 /* Discard the upload with its rows. */
 void blob_upload_abort(struct blob_upload *upload);
-/* Ask whether there is a blob of this hash, in the order of the writer's queue: a
- * deletion queued before has happened. done as above: code 0 with its size, or
- * ERR_NOT_FOUND. Needs no space on the disk. ERR_LIMIT: too many uploads; ERR_INVALID: not a
- * sha256. */
+/* Ask whether a blob with this hash exists, in the order of the writer's queue: deletions queued
+ * earlier are done before. done as above: code 0 with its size, or ERR_NOT_FOUND. Needs no space on
+ * the disk. ERR_LIMIT: too many uploads; ERR_INVALID: not a sha256. */
 NODISCARD int blob_confirm(struct blob_store *store, const char *sha256, blob_done_fn done,
                            void *arg, struct err *err);
-/* Whether free space is below min_free_bytes: a new upload would be rejected. One look at the file
- * system. ERR_IO. */
+/* Set *out if free space is below min_free_bytes, so that a new upload would be rejected. Reads the
+ * state of the file system once. ERR_IO. */
 NODISCARD int blob_disk_low(const struct blob_store *store, bool *out, struct err *err);
 
-/* ERR_NOT_FOUND. */
+/* Open a blob for reading. ERR_NOT_FOUND. */
 NODISCARD int blob_reader_open(struct blob_store *store, const char *sha256,
                                struct blob_reader **out, uint64_t *size, struct err *err);
 void blob_reader_close(struct blob_reader **reader);
-/* Up to `size` bytes from offset; *out_size 0 at the end. ERR_FORMAT: damage. A row is missing, or,
- * where all of the blob was read in order, its content has another hash. The error replaces the
- * last bytes, so that no reader takes the blob for whole, and the blob is marked as damaged. */
+/* Read up to `size` bytes from offset; *out_size 0 at the end. ERR_FORMAT: the blob is damaged. A
+ * row is missing or, after the whole blob was read in order, its content has another hash. The
+ * error replaces the last bytes, so that no reader takes the blob as complete. The blob is then
+ * marked as damaged. */
 NODISCARD int blob_read(struct blob_reader *reader, uint64_t offset, void *out, size_t size,
                         size_t *out_size, struct err *err);
-/* Read all of it: ERR_FORMAT when it is damaged; ERR_CANCELLED when go_on says so; ERR_NOT_FOUND;
- * ERR_IO. */
+/* Read a whole blob to check it. ERR_FORMAT: it is damaged; ERR_CANCELLED: go_on returned false;
+ * ERR_NOT_FOUND; ERR_IO. */
 NODISCARD int blob_check(struct blob_store *store, const char *sha256, bool (*go_on)(void *arg),
                          void *arg, struct err *err);
-/* Whether damage was found since the store was opened. Such a blob is still read, but an upload of
- * the right content takes its place, and blob_confirm does not find it. Any thread. */
+/* Return whether the blob was found damaged since the store was opened. A damaged blob can still be
+ * read, but an upload of the right content replaces it, and blob_confirm does not find it. Any
+ * thread. */
 bool blob_is_damaged(struct blob_store *store, const char *sha256);
-/* The same, true only once for each blob: the caller must report it. */
+/* The same, but true only once for each blob: the caller must report the damage. */
 bool blob_tell_damage(struct blob_store *store, const char *sha256);
-/* A damaged blob for which blob_tell_damage has not returned true yet; false: none. */
+/* Find a damaged blob for which blob_tell_damage has not returned true yet; false: none. */
 bool blob_untold_damage(struct blob_store *store, char out[BLOB_SHA256_SIZE]);
-/* Removed by the writer thread; readers that are open still end properly (ERR_NOT_FOUND at the next
- * chunk). */
+/* Delete a blob, on the writer thread. Open readers then get ERR_NOT_FOUND at the next chunk. */
 void blob_delete(struct blob_store *store, const char *sha256);
-/* Wait until the writer is idle: queued chunks, deletions and released space are done. For tests
- * and tools; not from a callback, and not while others keep writing. */
+/* Wait until the writer is idle: it has written chunks, deleted blobs and released space. For tests
+ * and tools; not from a callback, and not while other threads keep writing. */
 void blob_drain(struct blob_store *store);
-/* Visit every blob; false: delete it. Only before listening, when no upload can refer to it. */
+/* Visit every blob and delete it if `keep` returns false. Only before listening, when no upload can
+ * refer to a blob. */
 NODISCARD int blob_sweep(struct blob_store *store,
                          bool (*keep)(void *arg, const char *sha256, uint64_t size), void *arg,
                          struct err *err);

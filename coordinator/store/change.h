@@ -1,6 +1,5 @@
-/* change.h: one change of a row, and the log of a turn's changes. With the log the whole turn can
- * be applied again after a first attempt on a full disk. Private to coordinator/store. One
- * thread. */
+/* change.h: one change of a row, and the log of a turn's changes. With the log the store can repeat
+ * a whole turn after a first attempt on a full disk. Private to coordinator/store. One thread. */
 #ifndef COORDINATOR_STORE_CHANGE_H
 #define COORDINATOR_STORE_CHANGE_H
 
@@ -16,7 +15,7 @@
 
 enum change_kind {
     CHANGE_PUT,
-    CHANGE_ADD,                   /* of an id that is there: nothing */
+    CHANGE_ADD,                   /* changes nothing if the id exists */
     CHANGE_DELETE,                /* id */
     CHANGE_DELETE_CHILDREN,       /* parent */
     CHANGE_DELETE_CHILDREN_BELOW, /* parent, id */
@@ -31,9 +30,9 @@ struct change {
     size_t keep;
 };
 
-/* Append a copy. ERR_LIMIT, ERR_MEMORY. */
+/* Append a copy of a change. ERR_LIMIT, ERR_MEMORY. */
 NODISCARD int change_log_append(struct buf *log, const struct change *change, struct err *err);
-/* Read the change at *offset and move on; false at the end. Texts point into the log. */
+/* Read the change at *offset and advance *offset; false at the end. Texts point into the log. */
 bool change_log_next(const struct buf *log, size_t *offset, struct change *out);
 
 #endif

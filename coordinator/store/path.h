@@ -1,4 +1,4 @@
-/* path.h: where the store's files lie. Private to coordinator/store. Any thread. */
+/* path.h: paths of the store's files. Private to coordinator/store. Any thread. */
 #ifndef COORDINATOR_STORE_PATH_H
 #define COORDINATOR_STORE_PATH_H
 
@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 
-/* DIRECTORY/NAME. ERR_INVALID: too long. */
+/* Write DIRECTORY/NAME. ERR_INVALID: too long. */
 NODISCARD int path_join(char out[PATH_MAX], const char *directory, const char *name,
                         struct err *err);
 

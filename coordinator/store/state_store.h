@@ -15,10 +15,10 @@ struct reserve;
 struct telemetry;
 struct measurements;
 
-/* How state.db keeps a commit through a power cut (docs/adr/0017). */
+/* The PRAGMAs by which a commit to state.db survives a power cut (docs/adr/0017). */
 #define STATE_DURABILITY "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"
 
-/* As state_open with other PRAGMAs, to measure what they lose. */
+/* state_open with other PRAGMAs, to measure their loss of data. */
 NODISCARD int state_open_with(const char *directory, const char *durability,
                               struct state_store **out, struct err *err);
 
@@ -50,16 +50,16 @@ void rows_done(struct rows *rows);
 /* ---- telemetry.c ---- */
 NODISCARD int telemetry_new(struct sqlite3 *db, struct telemetry **out, struct err *err);
 void telemetry_free(struct telemetry **telemetry);
-/* Points that wait for the next flush and belong to a job that was just deleted are dropped. */
+/* Drop the waiting points of a job that was just deleted. */
 void telemetry_forget(struct telemetry *telemetry, const char *job);
 
 /* ---- measurements.c ---- */
 NODISCARD int measurements_new(struct sqlite3 *db, struct measurements **out, struct err *err);
 void measurements_free(struct measurements **measurements);
 bool measurements_wait(const struct measurements *measurements);
-/* Write the rows that wait, in the open transaction. */
+/* Write the waiting rows in the open transaction. */
 NODISCARD int measurements_write(struct measurements *measurements, struct err *err);
-/* The transaction is over: forget all rows that waited, or only those of the history. */
+/* After the transaction, drop all waiting rows or only those of the history. */
 void measurements_written(struct measurements *measurements, bool all);
 
 struct state_store {
@@ -72,8 +72,8 @@ struct state_store {
     struct measurements *measurements;
     struct buf log; /* changes of the open transaction */
     bool in_transaction;
-    bool held;  /* the disk is full: SQLite has none of it, the log has all; a commit tries again */
-    int failed; /* the first failure of the open transaction: it can only be rolled back */
+    bool held;  /* the disk is full: only the log has the changes; the next commit retries */
+    int failed; /* the first failure of the open transaction, which can only be rolled back */
 };
 
 #endif
