@@ -1,4 +1,4 @@
-/* catalog.h: the resolved model descriptions that live jobs train, each once, by the sha256 of its
+/* catalog.h: keeps one copy of each resolved model description of live jobs, by the sha256 of its
  * canonical text. The loop's thread only. */
 #ifndef COORDINATOR_CONTENT_CATALOG_H
 #define COORDINATOR_CONTENT_CATALOG_H
@@ -20,9 +20,9 @@ struct catalog;
 struct catalog_entry {
     char sha256[HASH_TEXT_SIZE];
     struct model *model;
-    json_t *description; /* as jobs and assignments carry it */
+    json_t *description; /* in the form of jobs and assignments */
     struct buf text;     /* canonical: compact, defaults written out */
-    size_t pins;         /* users beside the core: an export on a worker thread */
+    size_t pins;         /* other users than the core, such as an export on a worker thread */
     struct catalog_entry *next;
 };
 
@@ -44,23 +44,23 @@ NODISCARD int catalog_resolve(struct catalog *catalog, const json_t *description
                               const struct model_fit *fit, const struct catalog_change *change,
                               const struct catalog_entry **out, struct record_faults *faults,
                               struct err *err);
-/* An entry with a change. */
+/* Keep a changed copy of an entry. */
 NODISCARD int catalog_derive(struct catalog *catalog, const struct catalog_entry *entry,
                              const struct catalog_change *change, const struct catalog_entry **out,
                              struct err *err);
-/* A stored description, resolved or as posted; owned by the caller. ERR_NOT_FOUND; ERR_FORMAT: the
- * row is damaged. */
+/* Read a stored description, resolved or as posted; the caller owns it. ERR_NOT_FOUND; ERR_FORMAT:
+ * the row is damaged. */
 NODISCARD int catalog_read(struct catalog *catalog, const char *sha256, json_t **out,
                            struct err *err);
-/* The entry of a sha256, read from the store where needed. ERR_NOT_FOUND; ERR_FORMAT: the row is
- * damaged. */
+/* Find the entry of a sha256, and read it from the store if needed. ERR_NOT_FOUND; ERR_FORMAT: the
+ * row is damaged. */
 NODISCARD int catalog_find(struct catalog *catalog, const char *sha256,
                            const struct catalog_entry **out, struct err *err);
-/* Keep an entry beyond the end of its job, until it is unpinned as often. */
+/* Keep an entry beyond the end of its job, until it was unpinned as often as pinned. */
 void catalog_pin(struct catalog *catalog, const char *sha256);
 void catalog_unpin(struct catalog *catalog, const char *sha256);
-/* Discard unused entries when there are many. in_use says whether a job that has not ended uses the
- * entry. */
+/* Discard unused entries if there are many. in_use returns whether a job that has not ended uses
+ * the entry. */
 typedef bool (*catalog_in_use_fn)(const void *arg, const char *sha256);
 void catalog_trim(struct catalog *catalog, catalog_in_use_fn in_use, const void *arg);
 size_t catalog_count(const struct catalog *catalog);

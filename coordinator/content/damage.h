@@ -9,7 +9,7 @@ struct coordinator;
 
 /* Call this after a failed read. Does nothing unless the blob is damaged and not reported yet. */
 void damage_report(struct coordinator *coordinator, const char *sha256);
-/* Read every blob of the store once, on a worker, and report those that are damaged. */
+/* Read every blob of the store once, on a worker, and report the damaged ones. */
 NODISCARD int damage_search(struct coordinator *coordinator, struct err *err);
 
 #endif

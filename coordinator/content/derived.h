@@ -1,6 +1,6 @@
 /* derived.h: makes the model descriptions of a parent's parts: the slices of its groups, and the
- * harvested model with frozen units. Those of a job are stored in the transaction of its parts'
- * rows, those of a forecast nowhere. */
+ * harvested model with frozen units. The descriptions of a job are stored in the transaction of its
+ * parts' rows; those of a forecast are not stored. */
 #ifndef COORDINATOR_CONTENT_DERIVED_H
 #define COORDINATOR_CONTENT_DERIVED_H
 
@@ -19,7 +19,7 @@ struct derived_set {
     size_t count;
 };
 
-/* Add the models of all groups, or that of the joint phase, of the target. The loop's thread.
+/* Add the models of all groups, or the model of the joint phase, of a target. The loop's thread.
  * ERR_INVALID names the group or the unit; ERR_MEMORY. */
 NODISCARD int derived_add_groups(struct derived_set *set, const struct submodel_options *options,
                                  const struct class_groups *groups,
@@ -28,9 +28,9 @@ NODISCARD int derived_add_joint(struct derived_set *set, const struct submodel_o
                                 const struct catalog_entry *target, struct err *err);
 void derived_let_go(struct derived_set *set);
 
-/* Make the descriptions for the phase of the parent; the answer, good or bad, comes as
- * EVENT_DERIVED in a turn of its own, unless the program ends first. Ignored if the job has ended
- * meanwhile. The loop's thread. ERR_MEMORY. */
+/* Make the descriptions for the phase of the parent. The result, a success or an error, arrives as
+ * EVENT_DERIVED in a turn of its own, unless the program ends first. It is ignored if the job has
+ * ended meanwhile. The loop's thread. ERR_MEMORY. */
 NODISCARD int derived_start(struct coordinator *coordinator, const char *job_id, struct err *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* forecasts.h: a forecast of a job (core/forecast.h), of sub-models with the models of its parts,
- * which it keeps in the catalog. The loop's thread. */
+/* forecasts.h: runs a forecast of a job (core/forecast.h). For a job of sub-models it keeps the
+ * models of the parts in the catalog. The loop's thread. */
 #ifndef COORDINATOR_CONTENT_FORECASTS_H
 #define COORDINATOR_CONTENT_FORECASTS_H
 
@@ -9,16 +9,16 @@
 
 struct coordinator;
 
-/* All zero: there is none. */
+/* All zero: no forecast. */
 struct forecasts {
     struct forecast *forecast;
     struct derived_set set;
 };
 
-/* Return whether what users see of such jobs takes a forecast. */
+/* Return whether previews of jobs of this strategy need a forecast. */
 bool forecasts_of(enum job_strategy strategy);
-/* Begin a forecast; target: of request->model, NULL if that is. ERR_INVALID: the classes or
- * channels cannot be divided. ERR_MEMORY. */
+/* Begin a forecast. target: the entry of request->model; NULL if that is NULL. ERR_INVALID: the
+ * classes or channels cannot be divided. ERR_MEMORY. */
 NODISCARD int forecasts_begin(struct coordinator *coordinator,
                               const struct forecast_request *request,
                               const struct catalog_entry *target, struct forecasts *out,

@@ -1,4 +1,4 @@
-/* harvested.h: the model of a parent, assembled from the models of its trained parts on a worker
+/* harvested.h: assembles the model of a parent from the models of its trained parts, on a worker
  * thread. */
 #ifndef COORDINATOR_CONTENT_HARVESTED_H
 #define COORDINATOR_CONTENT_HARVESTED_H
@@ -7,8 +7,8 @@
 
 struct coordinator;
 
-/* Start assembling; the answer, good or bad, comes as EVENT_HARVESTED, unless the program ends
- * first. Ignored if the job has ended. The loop's thread. ERR_MEMORY. */
+/* Start assembling. The result, a success or an error, arrives as EVENT_HARVESTED, unless the
+ * program ends first. Ignored if the job has ended. The loop's thread. ERR_MEMORY. */
 NODISCARD int harvested_start(struct coordinator *coordinator, const char *job_id, struct err *err);
 
 #endif

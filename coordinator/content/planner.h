@@ -1,6 +1,6 @@
 /* planner.h: searches for plans on worker threads, so that no turn waits for a search; work_stop
- * ends those under way. Each search is a question as a value (core/planning.h); the model that it
- * points to stays in the catalog until the answer is back. The loop's thread. */
+ * ends running searches. Each search gets its question by value (core/planning.h); the question's
+ * model stays in the catalog until the answer arrives. The loop's thread. */
 #ifndef COORDINATOR_CONTENT_PLANNER_H
 #define COORDINATOR_CONTENT_PLANNER_H
 
@@ -16,9 +16,10 @@ struct planning;
 
 #define PLANNER_QUESTIONS_MAX 4 /* questions of users that wait for the one under way */
 
-/* A question of a user, part of its owner's struct. */
+/* A user's question, a member of its owner's struct. */
 struct planner_question {
-    /* Fill the question when its turn comes. false: the owner wants no answer and has ended it. */
+    /* Fill the question when its search begins. false: the owner no longer wants an answer, and has
+     * freed the question. */
     bool (*fill)(struct planner_question *question, struct planning *planning);
     /* Take the answer; NULL: the program ends. */
     void (*done)(struct planner_question *question, const struct event_planned *answer);
@@ -27,19 +28,19 @@ struct planner_question {
 
 /* Reserve the memory of all searches. ERR_MEMORY. */
 NODISCARD int planner_new(struct coordinator *coordinator, struct planner **out, struct err *err);
-/* After work_stop. */
+/* Free the planner, after work_stop. */
 void planner_free(struct planner **planner);
 /* Answer a question of the core (ACTION_PLAN) with EVENT_PLANNED, in a turn of its own, unless the
- * question is closed or the program ends before. The core opens one at a time: a search that is
- * under way for an older one goes on to its end first. */
+ * question is closed or the program ends first. The core opens one question at a time; a running
+ * search for an older question ends first. */
 void planner_ask(struct planner *planner, uint64_t question);
-/* Answer a question of a user, one after the other on a thread of their own: they never hold up a
- * question of the core. There must be room. */
+/* Answer a user's question. Users' questions run one after the other on a separate thread, so that
+ * they never delay a question of the core. planner_full must be false. */
 void planner_take(struct planner *planner, struct planner_question *question);
-/* The same for a further search of a question, in its `done`: after those that wait, whatever room
- * there is. */
+/* Queue a further search of a question, from its `done`. It runs after the waiting questions, and
+ * needs no room. */
 void planner_again(struct planner *planner, struct planner_question *question);
-/* Return whether as many questions of users wait as may. */
+/* Return whether the queue of users' questions is full. */
 bool planner_full(const struct planner *planner);
 
 #endif

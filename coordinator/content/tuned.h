@@ -7,8 +7,8 @@
 
 struct coordinator;
 
-/* Make the description; the answer, good or bad, comes as EVENT_TUNED in a turn of its own, unless
- * the program ends first. Ignored if the job no longer measures. The loop's thread.
+/* Make the description. The result, a success or an error, arrives as EVENT_TUNED in a turn of its
+ * own, unless the program ends first. Ignored if the job no longer measures. The loop's thread.
  * ERR_MEMORY. */
 NODISCARD int tuned_start(struct coordinator *coordinator, const char *job_id, struct err *err);
 

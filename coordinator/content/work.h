@@ -1,6 +1,6 @@
-/* work.h: blocking work as typed jobs on a few threads, so that the loop never waits for a disk.
- * The loop's thread submits and collects; run() happens on a worker, done() in work_collect on the
- * loop's thread. A job is part of its owner's struct: nothing is allocated here. */
+/* work.h: runs blocking work as typed jobs on a few threads, so that the loop never waits for a
+ * disk. The loop's thread submits and collects; run() is called on a worker, done() in work_collect
+ * on the loop's thread. A job is a member of its owner's struct, so nothing is allocated here. */
 #ifndef COORDINATOR_CONTENT_WORK_H
 #define COORDINATOR_CONTENT_WORK_H
 
@@ -15,7 +15,7 @@ struct work_job {
     void (*run)(struct work_job *job);  /* on a worker thread; NULL for jobs that are only posted */
     void (*done)(struct work_job *job); /* on the loop's thread; may free the owner */
     struct work_job *next;              /* of the queues */
-    bool cancelled;                     /* for done(): work was stopped before run() was called */
+    bool cancelled; /* for done(): the workers were stopped before run() was called */
 };
 
 NODISCARD int work_new(size_t threads, struct work **out, struct err *err);
@@ -23,18 +23,19 @@ NODISCARD int work_new(size_t threads, struct work **out, struct err *err);
  * done() of all. From then on work_submit cancels and work_post works as before. The loop's
  * thread. */
 void work_stop(struct work *work);
-/* Stops, collects and frees. */
+/* Stop the threads, collect and free. */
 void work_free(struct work **work);
 /* Queue a job; done() is called later. Any thread. */
 void work_submit(struct work *work, struct work_job *job);
-/* Hand a job straight to done(): for threads of other rooms that have finished something. Any
+/* Queue a job for done() without run(), for threads of other rooms that have finished work. Any
  * thread. */
 void work_post(struct work *work, struct work_job *job);
-/* Whether a long job should stop. Any thread. */
+/* Return whether a long job should stop. Any thread. */
 bool work_stopping(const struct work *work);
-/* The same as a flag, for pure code that may not call this module. It lives as long as `work`. */
+/* Return the same as a flag, for pure code that must not call this module. It lives as long as
+ * `work`. */
 const _Atomic bool *work_stop_flag(const struct work *work);
-/* Poll this descriptor for reading, then call work_collect. */
+/* Return a descriptor. When it is readable, call work_collect. */
 int work_fd(const struct work *work);
 void work_collect(struct work *work);
 
