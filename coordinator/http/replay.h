@@ -11,8 +11,7 @@
 #include "coordinator/coordinator.h"
 
 #define REPLAY_ROW_ID_SIZE (REPLAY_KEY_SIZE + 16)
-/* The most stored answers. Further new keys are rejected, so that every answer stays for its day.
- */
+/* The most stored answers. More new keys are rejected, so that each answer stays for its day. */
 #define REPLAYS_MAX 100000
 /* Write the row id of a key used at wall_ms. It begins with the day, so that the oldest rows are
  * deleted first. */
