@@ -19,11 +19,14 @@ extern const struct embedded checkpoint_migrations[];
 
 /* Return the number of the last migration. */
 int migrate_newest(const struct embedded *migrations);
-/* Apply the missing migrations. application_id identifies our files: a database of another program
- * is rejected backup path of the copy made before an older schema is changed; NULL: none (blobs are
- * too large to copy). It appears when it is complete; only its owner may read it. ERR_UNSUPPORTED:
- * the file was made by a newer build. ERR_FORMAT: not our database. A migration that fails undoes
- * those before it. */
+/* Apply the missing migrations.
+ *
+ *     application_id  identifies our files: a database of another program is rejected
+ *     backup          path of the copy made before an older schema is changed, visible only when
+ *                     complete and only to its owner; NULL: none (blobs are too large to copy)
+ *
+ * ERR_UNSUPPORTED: the file was made by a newer build. ERR_FORMAT: not our database. A migration
+ * that fails undoes those before it. */
 NODISCARD int migrate_run(struct sqlite3 *db, const struct embedded *migrations, int application_id,
                           const char *backup, struct err *err);
 
