@@ -1,6 +1,6 @@
-/* assert.h: ASSERT is for our own mistakes and is always on, in every build type; struct err is for
- * the world. Any room, any thread. It prints the place and aborts, so that a broken invariant never
- * reaches the disk. */
+/* assert.h: ASSERT is for programming errors and is on in every build type; struct err is for
+ * errors of input and environment. Any room, any thread. A failed ASSERT prints its place and
+ * aborts, so that a broken invariant never reaches the disk. */
 #ifndef BASE_ASSERT_H
 #define BASE_ASSERT_H
 

@@ -19,7 +19,7 @@ void buf_done(struct buf *buf);
 #define BUF_AUTO AUTO(buf_done)
 /* Forget the content, keep the memory. */
 void buf_clear(struct buf *buf);
-/* Append. ERR_LIMIT over the limit, ERR_MEMORY; the content is unchanged then. */
+/* Append bytes. ERR_LIMIT over the limit, ERR_MEMORY. On failure the content is unchanged. */
 NODISCARD int buf_append(struct buf *buf, const void *data, size_t size, struct err *err);
 NODISCARD int buf_printf(struct buf *buf, struct err *err, const char *format, ...)
     PRINTF_LIKE(3, 4);

@@ -1,5 +1,5 @@
-/* conf.h: a program's options as one table: command line, optional "key = value" file and --help
- * come from it. Programs only. */
+/* conf.h: describes a program's options by one table, for the command line, an optional "key =
+ * value" file and --help. Programs only. */
 #ifndef BASE_CONF_H
 #define BASE_CONF_H
 
@@ -20,8 +20,8 @@ enum conf_type {
 
 #define CONF_LIST_MAX 64
 struct conf_list {
-    const char *item[CONF_LIST_MAX]; /* borrowed from argv, or from `owned` */
-    char *owned[CONF_LIST_MAX];      /* NULL, or the copy of an item from a file */
+    const char *item[CONF_LIST_MAX]; /* borrowed from argv or `owned` */
+    char *owned[CONF_LIST_MAX];      /* the copy of an item from a file, or NULL */
     size_t count;
 };
 
@@ -49,16 +49,16 @@ struct conf_program {
     size_t positional_min, positional_max;
 };
 
-/* Read argv[1..] over the defaults in `out`. `--config FILE` is always there and read first; --help
- * (-h) and --version set *done after printing to stdout. Positional words go to positional; "--"
- * ends the options. The command line overrides the file, and the file overrides the defaults. The
- * first item of a list replaces the items of the earlier source. A value may follow "=" or be the
- * next word; a flag may be "--flag=false". Errors name the option and the nearest known one. The
- * lists in `out` that the file may set need conf_list_done. */
+/* Read argv[1..] over the defaults in `out`. Every program has `--config FILE`, which is read
+ * first; --help (-h) and --version print to stdout and set *done. Positional words go to
+ * `positional`; "--" ends the options. The command line overrides the file, and the file overrides
+ * the defaults. The first item of a list replaces the items of the earlier source. A value may
+ * follow "=" or be the next word; a flag may be "--flag=false". Errors name the option and the
+ * closest known one. Call conf_list_done for the lists in `out` that the file may set. */
 NODISCARD int conf_parse(const struct conf_program *program, int argc, char **argv, void *out,
                          struct conf_list *positional, bool *done, struct err *err);
 
-/* Read a file of 'name = value' lines over the values in `out`. ERR_NOT_FOUND: there is none. */
+/* Read a file of 'name = value' lines over the values in `out`. ERR_NOT_FOUND: no such file. */
 NODISCARD int conf_file(const struct conf_program *program, const char *path, void *out,
                         struct err *err);
 /* Append such lines for the values that differ from the defaults. ERR_INVALID: a text that a line
@@ -67,8 +67,8 @@ NODISCARD int conf_write(const struct conf_program *program, const void *values,
                          const void *defaults, struct buf *out, struct err *err);
 
 enum conf_request { CONF_RUN, CONF_HELP, CONF_VERSION };
-/* The same for a program that prints its own help and counts its own positional words: say in
- * *request what the command line asks for. Without CONF_RUN only the positional words are read. */
+/* The same for a program that prints its own help and counts its own positional words. *request:
+ * the request of the command line. Unless it is CONF_RUN, only the positional words are read. */
 NODISCARD int conf_read(const struct conf_program *program, int argc, char **argv, void *out,
                         struct conf_list *positional, enum conf_request *request, struct err *err);
 

@@ -1,7 +1,7 @@
-/* err.h: how every function of the project that can fail says so. Any room, any thread (the caller
- * owns the struct). A function returns 0 or a negative ERR_ code. It describes the failure in one
- * line that reads outside-in: "job 7: load checkpoint: open 'x': No such file". Callers branch on
- * the code, never on the text. */
+/* err.h: the error report of every function that can fail. Any room, any thread (the caller owns
+ * the struct). A function returns 0 or a negative ERR_ code. It describes the failure in one line
+ * that reads outside-in: "job 7: load checkpoint: open 'x': No such file". Callers branch on the
+ * code, never on the text. */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
@@ -38,16 +38,16 @@ struct err {
 };
 
 /* Describe a failure and return its code, in one move: `return err_set(err, ERR_IO, "open '%s':
- * %s", ...)`. err may be NULL: then only the code travels. A text that does not fit is cut with
- * "...". */
+ * %s", ...)`. err may be NULL: then only the code is returned. A text that does not fit is
+ * truncated with "...". */
 NODISCARD int err_set(struct err *err, int code, const char *format, ...) PRINTF_LIKE(3, 4);
 
 /* Prepend the caller's context: "format: earlier text". Returns err's code. err is not NULL. */
 NODISCARD int err_wrap(struct err *err, const char *format, ...) PRINTF_LIKE(2, 3);
 
 #ifdef __clang_analyzer__
-/* For the analyser only: a failure code is never 0. Without it the analyser assumes that a call can
- * return 0 and leave its outputs unset. */
+/* For the static analyser only: a failure code is never 0. Without it the analyser assumes that a
+ * call can return 0 and leave its outputs unset. */
 #define ERR_NEGATIVE(call)                                                                         \
     __extension__({                                                                                \
         int negative = (call);                                                                     \
@@ -57,10 +57,11 @@ NODISCARD int err_wrap(struct err *err, const char *format, ...) PRINTF_LIKE(2, 
 #define err_wrap(...) ERR_NEGATIVE((err_wrap)(__VA_ARGS__))
 #endif
 
-/* ERR_FULL for ENOSPC and EDQUOT, ERR_NOT_FOUND for ENOENT, ERR_MEMORY for ENOMEM, else ERR_IO. */
+/* Return ERR_FULL for ENOSPC and EDQUOT, ERR_NOT_FOUND for ENOENT, ERR_MEMORY for ENOMEM, else
+ * ERR_IO. */
 int err_from_errno(int errno_value);
 
-/* The lower-case word of a code ("invalid", "not_found"), for logs. */
+/* Return the lower-case name of a code ("invalid", "not_found"), for logs. */
 const char *err_name(int code);
 
 #endif

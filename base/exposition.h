@@ -1,4 +1,4 @@
-/* exposition.h: metrics as text that Prometheus reads (exposition format 0.0.4). Families follow
+/* exposition.h: writes metrics as text for Prometheus (exposition format 0.0.4). Families follow
  * one another, each with its HELP and TYPE and all its samples. One owner, one thread. */
 #ifndef BASE_EXPOSITION_H
 #define BASE_EXPOSITION_H
@@ -19,7 +19,7 @@ struct exposition {
 
 enum exposition_type { EXPOSITION_COUNTER, EXPOSITION_GAUGE, EXPOSITION_SUMMARY };
 
-/* A value may hold any bytes: it is escaped, and what is not UTF-8 is replaced. */
+/* A value may hold any bytes: it is escaped, and bytes that are not UTF-8 are replaced. */
 struct exposition_label {
     const char *name, *value;
 };
@@ -30,10 +30,10 @@ void exposition_family(struct exposition *exposition, const char *name, enum exp
 /* Add a sample of the present family. suffix: "", or "_sum" and "_count" of a summary. */
 void exposition_sample(struct exposition *exposition, const char *suffix,
                        const struct exposition_label *label, size_t label_count, double value);
-/* A family of one sample without labels. */
+/* Write a family of one sample without labels. */
 void exposition_single(struct exposition *exposition, const char *name, enum exposition_type type,
                        const char *help, double value);
-/* The same of several. */
+/* Families of one sample, for exposition_singles. */
 struct exposition_family {
     const char *name, *help;
     enum exposition_type type;

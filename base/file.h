@@ -1,5 +1,5 @@
-/* file.h: whole files and directories, for edges. Any thread. Errors name the path and the system's
- * reason. */
+/* file.h: reads and writes whole files and directories, for edges. Any thread. Errors name the path
+ * and the system's reason. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -14,12 +14,12 @@ void file_close(int *fd);
 
 /* Read a whole file of at most out->limit bytes. */
 NODISCARD int file_read(const char *path, struct buf *out, struct err *err);
-/* Replace a file so that a power cut leaves the old or the new content: temporary name, fsync,
- * rename, fsync of the directory. */
+/* Replace a file so that after a power cut it has the old or the new content: temporary name,
+ * fsync, rename, fsync of the directory. */
 NODISCARD int file_write_atomic(const char *path, const void *data, size_t size, unsigned mode,
                                 struct err *err);
-/* The same, piece by piece: open, append, and keep or drop. `path` is borrowed until then. A draft
- * that was kept or dropped, or whose open failed, may be dropped again. */
+/* Replace a file piece by piece: open, append, and keep or drop. `path` is borrowed until keep or
+ * drop. A draft that was kept or dropped, or whose open failed, may be dropped again. */
 struct file_draft {
     int fd;
     const char *path;
@@ -29,24 +29,24 @@ NODISCARD int file_draft_open(struct file_draft *draft, const char *path, unsign
                               struct err *err);
 NODISCARD int file_draft_append(struct file_draft *draft, const void *data, size_t size,
                                 struct err *err);
-/* What was appended is on the disk. file_draft_keep does it too; before it, for several drafts that
- * are kept together. */
+/* Write the appended bytes to the disk. file_draft_keep does it too; call this before it for
+ * several drafts that are kept together. */
 NODISCARD int file_draft_sync(struct file_draft *draft, struct err *err);
 NODISCARD int file_draft_keep(struct file_draft *draft, struct err *err);
 void file_draft_drop(struct file_draft *draft);
-/* Make the name of a file that was created, renamed or removed survive a power cut. */
+/* Make the creation, renaming or removal of a file survive a power cut. */
 NODISCARD int file_sync_directory_of(const char *path, struct err *err);
-/* mkdir -p; existing directories are fine. */
+/* Create a directory and its parents, as mkdir -p; existing directories are fine. */
 NODISCARD int file_make_directory(const char *path, unsigned mode, struct err *err);
 /* Write or read all bytes at an offset; ERR_FORMAT when the file ends early. */
 NODISCARD int file_write_at(int fd, const void *data, size_t size, uint64_t offset,
                             struct err *err);
 NODISCARD int file_read_at(int fd, void *data, size_t size, uint64_t offset, struct err *err);
-/* Bytes that an unprivileged process may still write on the file system of path. */
+/* Set *out to the bytes that an unprivileged process may still write on the file system of path. */
 NODISCARD int file_free_bytes(const char *path, uint64_t *out, struct err *err);
-/* The state directory of paceline-NAME: the first of $STATE_DIRECTORY (a service manager's); for
- * root "/var/lib/paceline-NAME" if it exists (of an installed package); "$XDG_STATE_HOME/paceline/
- * NAME"; "$HOME/.local/state/paceline/NAME". */
+/* Write the state directory of paceline-NAME: the first of $STATE_DIRECTORY (from a service
+ * manager); for root "/var/lib/paceline-NAME" if it exists (from an installed package);
+ * "$XDG_STATE_HOME/paceline/ NAME"; "$HOME/.local/state/paceline/NAME". */
 NODISCARD int file_default_state_directory(const char *name, char *out, size_t out_size,
                                            struct err *err);
 

@@ -1,6 +1,6 @@
-/* json.h: the one door to jansson. For schema's wire form, libtrain/model, the HTTP edges and the
- * cli; never for cores or tensors. Ownership as jansson has it: a json_t * that is returned is
- * owned by the caller unless the comment says borrowed. */
+/* json.h: the only access to jansson. For schema's wire form, libtrain/model, the HTTP edges and
+ * the cli; never for cores or tensors. Ownership as in jansson: the caller owns a returned json_t *
+ * unless the comment says borrowed. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 
@@ -18,10 +18,10 @@
 NODISCARD int json_parse(const char *text, size_t size, json_t **out, struct err *err);
 /* Append compact JSON, keys in the order in which they were set, reals in their shortest form. */
 NODISCARD int json_write(const json_t *value, struct buf *out, struct err *err);
-/* The same for people: ASCII, one member a line, indented. */
+/* The same for people: ASCII, one member per line, indented. */
 NODISCARD int json_write_lines(const json_t *value, struct buf *out, struct err *err);
-/* The fewest digits that read back as the same number; "null" for infinities and NaN, which JSON
- * lacks. */
+/* Write the fewest digits that read back as the same number; "null" for infinities and NaN, which
+ * JSON lacks. */
 void json_number(double value, char out[JSON_NUMBER_SIZE]);
 
 #endif

@@ -1,5 +1,4 @@
-/* log_json.h: a log line as one JSON object, made of the logfmt text of the same line. Pure; for
- * log.c. */
+/* log_json.h: converts the logfmt text of a log line into one JSON object. Pure; for log.c. */
 #ifndef BASE_LOG_JSON_H
 #define BASE_LOG_JSON_H
 

@@ -29,7 +29,7 @@ struct record_fault {
 };
 
 struct record_faults {
-    size_t count; /* those kept; more is true when there were more */
+    size_t count; /* of stored faults; `more` is true if there were others */
     bool more;
     struct record_fault fault[RECORD_FAULTS_MAX];
 };
@@ -48,21 +48,21 @@ void record_fault(struct record_faults *faults, const char *pointer, const char 
 NODISCARD int record_read(const struct record *record, const json_t *value,
                           const char *base_pointer, void *out, struct record_faults *faults,
                           struct err *err);
-/* The same by the fields that `version` has: a later one is unknown. */
+/* The same with the fields of `version`: later fields are unknown. */
 NODISCARD int record_read_version(const struct record *record, int version, const json_t *value,
                                   const char *base_pointer, void *out, struct record_faults *faults,
                                   struct err *err);
-/* A new JSON object; NULL when out of memory. Bytes of a text that are not UTF-8 become '?'.
+/* Return a new JSON object; NULL when out of memory. Bytes of a text that are not UTF-8 become '?'.
  * Numbers that are not finite become null, which reading rejects unless the field is nullable: keep
  * computed numbers finite. A time of 0 that is not nullable becomes the first moment of 1970. */
 json_t *record_write(const struct record *record, const void *value);
 /* The same without the fields that were added after `version`. */
 json_t *record_write_version(const struct record *record, int version, const void *value);
-/* Free what FIELD_JSON members own, at any depth, and set them to NULL. */
+/* Free the values of FIELD_JSON members, at any depth, and set them to NULL. */
 void record_done(const struct record *record, void *value);
-/* Give every member of the table its zero value, after record_read too, whether it failed or not.
- * The cost follows the elements that lists have, not their capacity: for structs that are large,
- * mostly empty and used again and again. */
+/* Set every member of the table to its zero value. It may follow a record_read that succeeded or
+ * failed. The cost depends on the number of list elements, not on the lists' capacity, so it suits
+ * large, mostly empty structs that are reused. */
 void record_clear(const struct record *record, void *value);
 
 #endif

@@ -9,20 +9,20 @@
 #include "base/assert.h"
 #include "base/record.h"
 
-/* One element of a list as a field of its own: those of a list of records have no table. */
+/* Return the field that describes one element of a list. A list of records has no `element`. */
 static inline struct field record_element(const struct field *list)
 {
     return list->element ? *list->element
                          : (struct field){.type = FIELD_RECORD, .record = list->record};
 }
 
-/* Whether the field belongs to the messages of `version`. */
+/* Return whether the messages of `version` have the field. */
 static inline bool record_has(const struct field *field, int version)
 {
     return field->since <= version;
 }
 
-/* Whether a bool beside the value, not the value itself, marks it as present. */
+/* Return whether a separate bool, not the value itself, marks the value as present. */
 static inline bool record_has_presence(const struct field *field)
 {
     return (field->flags & FIELD_NULLABLE) &&
@@ -30,7 +30,7 @@ static inline bool record_has_presence(const struct field *field)
             (field->flags & FIELD_PRESENCE));
 }
 
-/* The bool that says whether the RECORD which excludes the field is present; NULL: none does. */
+/* Return the presence bool of the RECORD that excludes the field; NULL: none does. */
 static inline const bool *record_unless(const struct record *record, const struct field *field,
                                         const char *base)
 {
@@ -46,7 +46,7 @@ static inline const bool *record_unless(const struct record *record, const struc
     return (const bool *)(const void *)(base + record->fields[i].presence_offset);
 }
 
-/* An INT of either size. */
+/* Read an INT of either size. */
 static inline int64_t record_int(const struct field *field, const void *at)
 {
     return field->size == sizeof(uint32_t) ? (int64_t) * (const uint32_t *)at
@@ -63,8 +63,8 @@ static inline void record_set_int(const struct field *field, int64_t value, void
     *(uint32_t *)at = (uint32_t)value;
 }
 
-/* Where the struct at base keeps the number of a list's elements, and whether a nullable value is
- * there. */
+/* Return the place of a list's element count, and of a nullable value's presence bool, in the
+ * struct at base. */
 static inline size_t *record_count(const struct field *list, char *base)
 {
     return (size_t *)(void *)(base + list->count_offset);
@@ -75,10 +75,10 @@ static inline bool *record_presence(const struct field *field, char *base)
     return (bool *)(void *)(base + field->presence_offset);
 }
 
-/* Free what the field of the struct at base owns and give it its zero value (a record keeps its
- * plain members, unless it has a text that stands for it). */
+/* Free the values that a field of the struct at base owns, and set the field to its zero value (a
+ * record keeps its plain members, unless it has a text that stands for it). */
 void record_clear_field(const struct field *field, char *base);
-/* Whether all members of the struct at base have their zero value. */
+/* Return whether all members of the struct at base have their zero value. */
 bool record_all_zero(const struct record *record, const char *base);
 
 #endif

@@ -10,7 +10,7 @@
 enum field_type {
     FIELD_BOOL,   /* bool */
     FIELD_INT,    /* int64_t within [min, max], or uint32_t (MEMBER_UINT32) */
-    FIELD_DOUBLE, /* double, finite, within [min, max]; JSON integers are taken too */
+    FIELD_DOUBLE, /* double, finite, within [min, max]; JSON integers are accepted too */
     FIELD_TEXT,   /* char[size], NUL-terminated; longer text is a fault */
     FIELD_ENUM,   /* int: index into names, which ends with NULL */
     FIELD_TIME,   /* int64_t wall_ms as RFC 3339 text */
@@ -28,13 +28,13 @@ enum field_type {
 enum field_flag {
     FIELD_REQUIRED = 1,
     FIELD_NULLABLE = 2,
-    FIELD_OUTPUT = 4,     /* written, and refused when read */
+    FIELD_OUTPUT = 4,     /* written, and rejected when read */
     FIELD_SKIP_EMPTY = 8, /* not written while it has its zero value; a record: while all its
                              members have theirs */
     FIELD_INPUT = 16,     /* read, never written */
     FIELD_PRESENCE =
         32, /* with FIELD_NULLABLE: the bool at presence_offset, not the zero value, marks null */
-    FIELD_ADDED = 64, /* of an answer: documents that an earlier version stored lack it */
+    FIELD_ADDED = 64, /* of an answer: missing in documents stored by an earlier version */
 };
 
 struct record;
@@ -45,8 +45,8 @@ struct text_form {
     const char *expected; /* "a name: 1 to 63 of a-z 0-9 . _ -" */
     /* For the contract. */
     const char *pattern; /* a regular expression that no valid text fails */
-    const char *shared;  /* its schema of such texts ("job_id"), whose pattern bounds their length;
-                            NULL: none */
+    const char *shared;  /* the contract's schema of such texts ("job_id"), whose pattern bounds
+                            their length; NULL: none */
 };
 
 struct field {
@@ -54,8 +54,8 @@ struct field {
     enum field_type type;
     unsigned flags;
     size_t offset;
-    double min, max; /* INT and DOUBLE (both 0: no bound); of a LIST or MAP: how few and how many
-                        elements (max 0: size) */
+    double min, max; /* INT and DOUBLE: bounds (both 0: none); LIST or MAP: least and most elements
+                        (max 0: size) */
     size_t size;     /* TEXT: bytes of the array with the NUL; LIST, MAP: capacity in elements; INT:
                         bytes of the member, 0: 8 */
     const char *const *names;     /* ENUM */
@@ -63,20 +63,20 @@ struct field {
     const char *constant;         /* CONSTANT: the value as JSON text */
     const struct record *record;  /* RECORD, MAP, and LIST of records */
     const struct field *element;  /* LIST: type, bounds and size of one element (its offset is 0) */
-    const struct field *instead;  /* LIST of min 1 or more: an INT or ENUM of the same struct, which
-                                     takes any other value than a list. A list sets the INT to its
+    const struct field *instead;  /* LIST of min 1 or more: an INT or ENUM of the same struct that
+                                     receives any other value than a list. A list sets the INT to its
                                      number of elements, the ENUM to the index after the names */
     size_t element_size;          /* LIST, MAP: bytes of one element */
     size_t count_offset;          /* LIST, MAP: size_t */
     size_t presence_offset;       /* RECORD with FIELD_NULLABLE, FIELD_PRESENCE: bool */
     const char *unless; /* the name of a nullable RECORD beside it, which excludes it: while that
-                           one is present, this one is zero, not written, and a fault */
+                           RECORD is present, the field is zero, not written, and a fault */
     int since; /* the version of the messages that added it; 0: the first. Readers and writers of an
-                  earlier one do not know it */
+                  earlier version do not know it */
     /* For the contract and the documents; each may be NULL. */
     const char *about;  /* sentences in Markdown, links relative to docs/ */
-    const char *rule;   /* bounds that the other members do not state: "divisible by `n`" */
-    const char *shared; /* a schema that openapi.yaml states by hand and that describes the value */
+    const char *rule;   /* bounds not stated by the other members: "divisible by `n`" */
+    const char *shared; /* a hand-written schema of openapi.yaml that describes the value */
 };
 
 struct record {
@@ -85,15 +85,15 @@ struct record {
     const struct field *fields;
     size_t field_count;
     const char *about; /* as of a field */
-    bool first_alone;  /* a text T stands for an object of which only the first member, a TEXT that
-                          may be left out, is given: T. It is written so too, unless in a list.
-                          With FIELD_NULLABLE null stands for one without any member */
-    bool answer;       /* sent by the coordinator only: the contract requires every member that is
-                          always written */
+    bool first_alone; /* a text T stands for an object with only the first member, an optional TEXT,
+                         set to T. Writing uses this form too, except in a list. With FIELD_NULLABLE
+                         null stands for an object without members */
+    bool answer;      /* sent by the coordinator only: the contract requires every member that is
+                         always written */
 };
 
 /* Table helpers: MEMBER_x(struct type, member, "name", flags, ...). A list's or a map's count and
- * an optional's presence stand after the member. Further members of the field follow the last
+ * an optional's presence stand after the member. Further members of struct field follow the last
  * argument: .about = "Samples of one step." */
 #define MEMBER_BOOL(T, m, n, ...)                                                                  \
     {                                                                                              \

@@ -12,7 +12,7 @@ struct rng_block {
     uint32_t word[4];
 };
 
-/* The raw function: key[2], counter[4] -> four uniform 32-bit words. */
+/* Compute the raw function: key[2], counter[4] -> four uniform 32-bit words. */
 struct rng_block rng_philox(const uint32_t key[2], const uint32_t counter[4]);
 
 /* The purpose of a stream of numbers. It is part of the counter: no two purposes share a draw. */
@@ -45,17 +45,17 @@ struct rng_stream {
 };
 
 struct rng_stream rng_stream(uint64_t seed, enum rng_purpose purpose, uint64_t a, uint32_t b);
-/* Word number `index` of the stream: word index % 4 of block index / 4. */
+/* Return word number `index` of the stream: word index % 4 of block index / 4. */
 uint32_t rng_word(const struct rng_stream *stream, uint64_t index);
-/* Block number `block_index` (words 4 * block_index and on): for loops that use all four words. */
+/* Return block number `block_index` (from word 4 * block_index), for loops over all four words. */
 struct rng_block rng_block(const struct rng_stream *stream, uint64_t block_index);
-/* Uniform in [0, 1) with 24 bits: exact in float. */
+/* Return a uniform number in [0, 1) with 24 bits: exact in float. */
 float rng_uniform(const struct rng_stream *stream, uint64_t index);
-/* Uniform in [0, bound), bound >= 1, by multiply-shift on 64 bits (two words at 2 * index): bias
- * below 2^-32. */
+/* Return a uniform number in [0, bound), bound >= 1, by multiply-shift on 64 bits (two words at 2 *
+ * index): bias below 2^-32. */
 uint64_t rng_below(const struct rng_stream *stream, uint64_t index, uint64_t bound);
-/* Shuffle item[count]: from the last position down, each draws by rng_below at its own index the
- * position that it changes places with, at most itself. */
+/* Shuffle item[count]. From the last position down, each position draws by rng_below, at its own
+ * index, the position to swap with, which is at most its own. */
 void rng_shuffle(const struct rng_stream *stream, uint32_t *item, size_t count);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* *out = a * b or a + b; false (and *out untouched) when that does not fit. */
+/* Set *out to a * b or a + b; false, with *out unchanged, if the result does not fit. */
 static inline bool size_multiply(size_t a, size_t b, size_t *out)
 {
     size_t result;
@@ -26,7 +26,7 @@ static inline bool size_add(size_t a, size_t b, size_t *out)
     return true;
 }
 
-/* The next multiple of `alignment` (a power of two). */
+/* Round up to a multiple of `alignment` (a power of two). */
 static inline size_t size_align(size_t size, size_t alignment)
 {
     return (size + alignment - 1) & ~(alignment - 1);
@@ -37,7 +37,7 @@ static inline size_t size_divide_up(size_t a, size_t b)
     return a / b + (a % b != 0);
 }
 
-/* `value`, but at least `low` and at most `high`. */
+/* Return `value`, but at least `low` and at most `high`. */
 static inline size_t size_clamp(size_t value, size_t low, size_t high)
 {
     return value < low ? low : value > high ? high : value;

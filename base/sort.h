@@ -11,8 +11,8 @@ typedef int (*sort_compare_fn)(const void *a, const void *b);
 /* Sort item[count] of `size` bytes each. Not stable. Heapsort: O(count log count) for any order,
  * allocates nothing; sorted input costs one pass. */
 void sort_in_place(void *items, size_t count, size_t size, sort_compare_fn compare);
-/* Return the median of value[count], at least one and no NaN: of an even number the mean of both in
- * the middle. Sorts them. */
+/* Return the median of value[count]; for an even count the mean of the two middle values. count >=
+ * 1, no NaN. Sorts the values. */
 double sort_median(double *value, size_t count);
 
 #endif

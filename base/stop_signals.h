@@ -1,4 +1,4 @@
-/* stop_signals.h: the signals that a program takes, as a descriptor: those that ask it to end, and
+/* stop_signals.h: receives signals through a descriptor: those that ask the program to end, and
  * those that change how much it logs. For the main functions of the programs, before they start a
  * thread. */
 #ifndef BASE_STOP_SIGNALS_H
@@ -11,8 +11,9 @@
  * the program was started with SIGHUP ignored, as nohup does. SIGPIPE is ignored from now on. The
  * caller closes *out. */
 NODISCARD int stop_signals_open(int *out, struct err *err);
-/* Take the next request to end from the descriptor: its number, 0: none has come. Of the signals
- * before it, SIGUSR1 makes the log show every event and SIGUSR2 returns to its level. */
+/* Take the next request to end from the descriptor. Returns its signal number; 0: none. Handles the
+ * signals before it: after SIGUSR1 the log shows every event, after SIGUSR2 only those of its
+ * level. */
 int stop_signals_take(int fd);
 
 #endif

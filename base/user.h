@@ -5,10 +5,10 @@
 
 #include "base/err.h"
 
-/* Started by root, become the user and the group that own an existing directory, for good: what the
- * program then makes there belongs to that user, whose service reads it, and the program has no
- * more rights than the service. Does nothing for other users, for a directory of root's, and if
- * there is no directory yet. Returns 0; ERR_IO with the reason. */
+/* As root, become permanently the user and the group that own an existing directory. Files that the
+ * program then creates there belong to that user, whose service reads them, and the program has no
+ * more rights than the service. Does nothing for other users, for a directory of root, or without a
+ * directory. Returns 0; ERR_IO with the reason. */
 NODISCARD int user_become_owner(const char *directory, struct err *err);
 
 #endif
