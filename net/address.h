@@ -1,5 +1,5 @@
-/* address.h: "HOST:PORT" texts of --listen and --advertise, and the rule that nothing listens
- * beyond loopback by accident. */
+/* address.h: parses the "HOST:PORT" texts of --listen and --advertise, and checks that no program
+ * listens beyond loopback by accident. */
 #ifndef NET_ADDRESS_H
 #define NET_ADDRESS_H
 
@@ -16,25 +16,25 @@ struct address {
     uint16_t port;
 };
 
-/* Numeric host (IPv4, [IPv6], or "localhost") and port (0: any free one). */
+/* Parse a numeric host (IPv4, [IPv6], or "localhost") and a port (0: any free one). */
 NODISCARD int address_parse(const char *text, struct address *out, struct err *err);
-/* The address of a socket (AF_INET or AF_INET6), with its text. */
+/* Set *out to the address of a socket (AF_INET or AF_INET6), with its text. */
 void address_set(struct address *out, const struct sockaddr *socket_address);
-/* The same host with another port. */
+/* Set *out to the same host with another port. */
 void address_set_port(const struct address *address, uint16_t port, struct address *out);
-/* The same number for addresses of one client: an IPv4 address, or an IPv6 /64. */
+/* Return the same number for all addresses of a client: an IPv4 address, or an IPv6 /64. */
 uint64_t address_client_key(const struct sockaddr *address);
-/* The address of this machine that a connection to the host of a URL would have, with port 0. Sends
- * nothing, but resolves a name. ERR_NETWORK: unresolved, or no route. */
+/* Find this machine's own address for a connection to the host of a URL, with port 0. Sends nothing
+ * to the host, but resolves its name. ERR_NETWORK: unresolved, or no route. */
 NODISCARD int address_toward(const char *url, struct address *out, struct err *err);
-/* Its host as a URL has it, without the port: "10.0.0.6", "[fd00::6]"; an IPv4 address in the form
- * of an IPv6 one becomes what it is. */
+/* Write the host in its URL form, without the port: "10.0.0.6", "[fd00::6]". An IPv4-mapped IPv6
+ * address is written as IPv4. */
 #define ADDRESS_HOST_SIZE 64
 void address_host(const struct address *address, char out[ADDRESS_HOST_SIZE]);
-/* 127.0.0.0/8 or ::1. */
+/* Return whether the address is in 127.0.0.0/8 or is ::1. */
 bool address_is_loopback(const struct address *address);
-/* ERR_INVALID unless loopback or with TLS: "refusing to listen on 10.0.0.5:7410 without TLS:
- * REMEDY, or confirm with --insecure". */
+/* Check an address to listen on. ERR_INVALID unless it is loopback or TLS is on: "refusing to
+ * listen on 10.0.0.5:7410 without TLS: REMEDY, or confirm with --insecure". */
 NODISCARD int address_check(const struct address *address, bool tls, const char *remedy,
                             struct err *err);
 

@@ -1,5 +1,5 @@
-/* hash.h: SHA-256 and HMAC. They wrap OpenSSL, which only net includes. Any thread; a struct sha256
- * belongs to one. */
+/* hash.h: SHA-256, HMAC, base64, random bytes and Ed25519 keys. Wraps OpenSSL, which only net
+ * includes. Any thread; a struct sha256 belongs to one thread. */
 #ifndef NET_HASH_H
 #define NET_HASH_H
 
@@ -16,24 +16,24 @@ struct sha256; /* a running hash */
 NODISCARD int sha256_new(struct sha256 **out, struct err *err);
 void sha256_free(struct sha256 **hash);
 void sha256_update(struct sha256 *hash, const void *data, size_t size);
-/* The hash of all bytes so far as text; the state starts again. */
+/* Write the hash of all bytes so far as text, and restart the hash. */
 void sha256_finish_text(struct sha256 *hash, char out[HASH_TEXT_SIZE]);
-/* In one call. */
+/* Hash in one call. */
 void sha256_text(const void *data, size_t size, char out[HASH_TEXT_SIZE]);
-/* HMAC-SHA-256 of a text, as text: tickets. */
+/* Compute the HMAC-SHA-256 of a text, as text, for tickets. */
 void hmac_text(const uint8_t key[HASH_SIZE], const char *text, char out[HASH_TEXT_SIZE]);
-/* HMAC-SHA-256 as base64: signatures of messages to others. */
+/* Compute the HMAC-SHA-256 as base64, for signatures of messages to other programs. */
 #define HMAC_BASE64_SIZE 45
 void hmac_base64(const void *key, size_t key_size, const void *data, size_t size,
                  char out[HMAC_BASE64_SIZE]);
-/* Decode base64 (RFC 4648, section 4, with its padding) into at most `capacity` bytes; -1: it is
- * none, or more. */
+/* Decode base64 (RFC 4648, section 4, with its padding) into at most `capacity` bytes. Returns the
+ * size; -1: not base64, or more bytes. */
 int base64_decode(const char *text, void *out, size_t capacity);
 
-/* Bytes from the system's entropy. */
+/* Fill `out` with bytes from the system's entropy. */
 NODISCARD int random_bytes(void *out, size_t size, struct err *err);
 
-/* An Ed25519 key pair: `private_key` is the 32-byte seed. */
+/* Make an Ed25519 key pair; `private_key` is the 32-byte seed. */
 NODISCARD int key_make(uint8_t private_key[HASH_SIZE], uint8_t public_key[HASH_SIZE],
                        struct err *err);
 NODISCARD int key_public(const uint8_t private_key[HASH_SIZE], uint8_t public_key[HASH_SIZE],

@@ -14,20 +14,20 @@
 
 struct http_transfer {
     CURL *easy;
-    struct curl_slist *headers;                     /* of the last call, used again while equal */
-    struct curl_slist *relay_header, *relay_target; /* the same, of calls through a relay */
+    struct curl_slist *headers;                     /* of the last call, reused while equal */
+    struct curl_slist *relay_header, *relay_target; /* the same for calls through a relay */
     struct http_call call;
-    struct tls_client tls; /* that the handle is set up for */
+    struct tls_client tls; /* the present TLS settings of the handle */
     uint64_t sent;         /* bytes of the body handed to libcurl */
     struct err failure;    /* failure of our own callbacks; code 0: none */
     uint64_t moved;        /* bytes in both directions at the last check */
-    int64_t moved_at_ms;   /* when that last changed */
+    int64_t moved_at_ms;   /* when `moved` last changed */
     enum http_breakage breakage;
     enum http_contact contact; /* of the failed call */
     char curl_text[CURL_ERROR_SIZE];
 };
 
-/* buffer_bytes: libcurl's receive buffer; upload_bytes: its send buffer. */
+/* Create the handle. buffer_bytes: libcurl's receive buffer; upload_bytes: its send buffer. */
 NODISCARD int http_transfer_init(struct http_transfer *transfer, long buffer_bytes,
                                  long upload_bytes, struct err *err);
 void http_transfer_done(struct http_transfer *transfer);
@@ -36,9 +36,10 @@ NODISCARD int http_transfer_prepare(struct http_transfer *transfer, const struct
                                     struct err *err);
 /* Convert libcurl's code for a whole multi handle: ERR_MEMORY or ERR_IO. */
 NODISCARD int http_transfer_multi_error(CURLMcode code, struct err *err);
-/* Whether the call has a flag or deadline of ours that must be checked while it waits. */
+/* Return whether the call has a flag or deadline of ours to check while it waits. */
 bool http_transfer_is_watched(const struct http_transfer *transfer);
-/* ERR_CANCELLED or ERR_TIMEOUT when the call must end now. */
+/* Check the cancel flag and the stall deadline. ERR_CANCELLED or ERR_TIMEOUT: the call must end
+ * now. */
 NODISCARD int http_transfer_look(struct http_transfer *transfer, struct err *err);
 /* Convert libcurl's result: 0 and *out, or an error. */
 NODISCARD int http_transfer_finish(struct http_transfer *transfer, CURLcode verdict,

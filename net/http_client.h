@@ -1,8 +1,8 @@
-/* http_client.h: HTTP calls out. Two ways over one description of a call: http_client makes one
- * call at a time and waits for it (a sender thread, the cli). http_multi runs several calls inside
- * its owner's loop (an agent's control side). Keep-alive, no Expect, no signals. libcurl is seen by
- * this room only. A client or multi belongs to one thread. Redirects are not followed, proxies of
- * the environment not used. */
+/* http_client.h: makes outgoing HTTP calls, in two ways. http_client makes one call at a time and
+ * waits for it (a sender thread, the cli). http_multi runs several calls inside its owner's loop
+ * (an agent's control side). Keep-alive, no Expect, no signals. Only this room includes libcurl. A
+ * client or multi belongs to one thread. It follows no redirects and ignores proxies of the
+ * environment. */
 #ifndef NET_HTTP_CLIENT_H
 #define NET_HTTP_CLIENT_H
 
@@ -17,15 +17,15 @@
 #include "net/tls.h"
 
 struct http_piece {
-    const void *data; /* borrowed until the call is over */
+    const void *data; /* borrowed until the call ends */
     size_t size;
 };
 
-/* A relay (net/relay.h) through which a call goes to a server that cannot be reached. */
+/* A relay (net/relay.h) for a call to a server that cannot be reached directly. */
 struct http_relay {
     const char *address; /* HOST:PORT */
-    const char *name;    /* that the server parks with */
-    const char *ticket;  /* to call it */
+    const char *name;    /* under which the server is parked */
+    const char *ticket;  /* that allows to call it */
 };
 
 #define HTTP_CALL_PIECES_MAX 2
@@ -33,31 +33,31 @@ struct http_relay {
 
 struct http_call {
     const char *method;             /* "GET" "POST" "PUT" "DELETE" */
-    const char *url;                /* texts are borrowed until the call is over */
+    const char *url;                /* texts are borrowed until the call ends */
     const char *bearer;             /* NULL: no Authorization */
     const struct tls_client *tls;   /* for https; NULL: the system's authorities, no certificate */
-    const struct http_relay *relay; /* NULL: the server is called itself */
+    const struct http_relay *relay; /* NULL: a direct call */
     const char *content_type;
-    const char *header[HTTP_CALL_HEADERS_MAX];    /* "Name: value"; NULL ends */
-    struct http_piece body[HTTP_CALL_PIECES_MAX]; /* sent one after the other, not copied by us */
+    const char *header[HTTP_CALL_HEADERS_MAX];    /* "Name: value"; NULL-terminated */
+    struct http_piece body[HTTP_CALL_PIECES_MAX]; /* sent in order, not copied by us */
     /* Instead of pieces: a body of body_size bytes read piece by piece (returns bytes, 0 = end, -1
      * = failure). */
     ssize_t (*read)(void *arg, void *out, size_t size);
     void *read_arg;
     uint64_t body_size;
-    /* Where the answer's body goes: `reply` (bounded by its limit; more is ERR_LIMIT) or, for 2xx
+    /* Receives the answer's body: `reply` (a larger body than its limit is ERR_LIMIT) or, for 2xx
      * answers only, `write`, which returns 0 or a negative ERR_ code that ends the call. */
     struct buf *reply; /* cleared at the start */
     int (*write)(void *arg, const void *data, size_t size);
     void *write_arg;
     int64_t connect_timeout_ms; /* 0: 5 s */
     int64_t timeout_ms;         /* of the whole call; 0: none */
-    int64_t stall_ms;           /* no byte either way for so long: ERR_TIMEOUT; 0: none */
-    const atomic_bool *cancel;  /* checked at least every 100 ms; ERR_CANCELLED. May be NULL */
+    int64_t stall_ms; /* ERR_TIMEOUT after this time without a byte in either direction; 0: none */
+    const atomic_bool *cancel; /* checked at least every 100 ms; ERR_CANCELLED. May be NULL */
 };
 
 struct http_result {
-    int status;              /* any answer of the server is a success of the call */
+    int status;              /* the call succeeds with any status */
     int64_t retry_after_ms;  /* 0: not stated */
     uint64_t content_length; /* as announced, UINT64_MAX when not */
     char content_type[64];
@@ -68,7 +68,7 @@ struct http_client;
 NODISCARD int http_client_new(struct http_client **out, struct err *err);
 void http_client_free(struct http_client **client);
 /* Make the call and wait. ERR_NETWORK (refused, reset, unresolved), ERR_TIMEOUT, ERR_CANCELLED,
- * ERR_LIMIT, or what write returned. err names method and URL. */
+ * ERR_LIMIT, or the error of `write`. err names method and URL. */
 NODISCARD int http_client_call(struct http_client *client, const struct http_call *call,
                                struct http_result *out, struct err *err);
 
@@ -79,8 +79,8 @@ enum http_breakage {
     HTTP_BROKEN,    /* the connection broke, or TLS failed */
 };
 enum http_breakage http_client_breakage(const struct http_client *client);
-/* Which connection to the server the last call of the client had, which failed. Through a relay, it
- * is one that the relay had joined. */
+/* The connection to the server in the client's last, failed call. Through a relay it is one that
+ * the relay had joined. */
 enum http_contact { HTTP_NO_CONTACT, HTTP_NEW_CONTACT, HTTP_KEPT_CONTACT };
 enum http_contact http_client_contact(const struct http_client *client);
 
@@ -90,14 +90,14 @@ typedef void (*http_done_fn)(void *arg, int code /* 0 or ERR_ */, const struct h
                              const struct err *err);
 NODISCARD int http_multi_new(struct http_multi **out, struct err *err);
 void http_multi_free(struct http_multi **multi); /* running calls are dropped without done */
-/* Start a call; the struct is copied without its pointees. Returns a handle for http_multi_cancel,
- * >= 0, or a negative ERR_ code. done runs inside http_multi_poll. */
+/* Start a call. The struct is copied, but not the objects that it points to. Returns a handle for
+ * http_multi_cancel, >= 0, or a negative ERR_ code. done runs inside http_multi_poll. */
 NODISCARD int http_multi_start(struct http_multi *multi, const struct http_call *call,
                                http_done_fn done, void *arg, struct err *err);
 /* End a call; done is called with ERR_CANCELLED from the next http_multi_poll. */
 void http_multi_cancel(struct http_multi *multi, int handle);
-/* Wait for its own sockets and for extra[0..extra_count) (revents are filled in), at most
- * timeout_ms, and move all calls on. */
+/* Wait for the sockets of the calls and for extra[0..extra_count) (revents are filled in), at most
+ * timeout_ms, and advance all calls. */
 NODISCARD int http_multi_poll(struct http_multi *multi, struct pollfd *extra, size_t extra_count,
                               int timeout_ms, struct err *err);
 

@@ -1,6 +1,6 @@
 /* http_exchange.h: the structs that the modules of the server share (http_server, http_request,
- * http_framing, http_reply, http_refuse, http_watch, http_tls): its pool of exchanges (one a
- * connection, reused by request after request) and the rules of waiting. For them only.
+ * http_framing, http_reply, http_refuse, http_watch, http_tls): its pool of exchanges (one per
+ * connection, reused by each request) and the rules of waiting. For them only.
  *
  * Waiting: libmicrohttpd suspends a connection on the server's thread, other threads resume it.
  * `mutex` guards the fields that both sides use, so that a wake-up before the suspension is not
@@ -33,14 +33,14 @@
 
 enum http_phase {
     PHASE_IDLE,   /* between requests */
-    PHASE_BODY,   /* headers were accepted; the body is coming in */
-    PHASE_REPLY,  /* the handler ran; the reply is waited for */
-    PHASE_QUEUED, /* the reply is libmicrohttpd's */
+    PHASE_BODY,   /* headers were accepted; the body is arriving */
+    PHASE_REPLY,  /* the handler ran; the reply is awaited */
+    PHASE_QUEUED, /* libmicrohttpd has the reply */
 };
 
-/* How far the handshake of a connection has come. */
+/* The progress of a connection's handshake. */
 enum http_handshake {
-    HANDSHAKE_NONE, /* the client has said nothing, or speaks no TLS */
+    HANDSHAKE_NONE, /* the client has sent nothing, or does not use TLS */
     HANDSHAKE_ASKED,
     HANDSHAKE_ANSWERED,
     HANDSHAKE_DONE,
@@ -49,7 +49,7 @@ enum http_handshake {
 /* The key of the client's certificate. */
 enum http_peer { PEER_UNREAD, PEER_HAS_NONE, PEER_HAS_KEY };
 
-enum http_reply_state { REPLY_NONE, REPLY_READY, REPLY_FAILED /* no memory for it */ };
+enum http_reply_state { REPLY_NONE, REPLY_READY, REPLY_FAILED /* out of memory */ };
 
 struct http_exchange {
     struct http_server *server;
@@ -80,11 +80,11 @@ struct http_exchange {
     size_t reply_charge;  /* of the reply that is libmicrohttpd's, in server->replies_bytes */
     uint64_t body_bytes;  /* received */
     uint64_t moved_bytes; /* received, or sent, when the stage was entered */
-    bool has_body;        /* the client announced one */
+    bool has_body;        /* the client announced a body */
     bool reserved;        /* uses the reserved share of connections */
     bool endless;         /* the reply's size is unknown: an event stream */
     void *sink_state;
-    bool sink_open; /* finish or abort is still owed */
+    bool sink_open; /* finish or abort must still be called */
     struct http_source source;
     void (*on_hangup)(void *arg); /* NULL: the connection is not watched */
     void *on_hangup_arg;
@@ -95,14 +95,14 @@ struct http_exchange {
     /* Guarded by server->mutex. */
     enum http_reply_state reply;
     struct MHD_Response *response; /* owned while REPLY_READY, except server->empty */
-    struct buf refusal; /* the reply as it is sent in the middle of an upload; empty: it waits for
-                           its end */
+    struct buf refusal; /* the reply in its wire form, sent in the middle of an upload; empty: it
+                           waits for the end of the upload */
     int status;
     size_t reply_bytes; /* memory that the response holds */
     bool suspended;
     bool rested;       /* it was suspended since its progress was last checked */
     bool wake_pending; /* a wake-up arrived while not suspended */
-    uint64_t woken_in; /* the run in which, or after which, it was last resumed */
+    uint64_t woken_in; /* the run during or after which it was last resumed */
     void (*on_end)(void *arg);
     void *on_end_arg;
 };
@@ -114,7 +114,7 @@ struct http_linger {
     int fd; /* -1: free */
     int64_t deadline_ms;
     int64_t window_ms;    /* end of the time for the least bytes */
-    uint64_t window_left; /* the least bytes until then */
+    uint64_t window_left; /* the least bytes expected until then */
     uint64_t bytes_left;  /* of the upload, at most */
 };
 
@@ -130,7 +130,7 @@ struct http_server {
     struct http_exchange *exchanges;
     size_t exchange_count;
     size_t connection_count;
-    bool place_freed; /* a connection ended while there were as many as there may be */
+    bool place_freed; /* a connection ended while the server was full */
     size_t fresh;     /* exchanges[fresh..) were never used: their memory is not touched */
     struct http_exchange *first_free;
     struct http_exchange *first_ending; /* whose clients have closed their side */
@@ -144,8 +144,8 @@ struct http_server {
     bool closing;  /* guarded by mutex, like the members below */
     bool woken;    /* wake_fd was written to */
     uint64_t runs; /* begun */
-    int wake_fd; /* without threads of its own, libmicrohttpd does not tell its epoll descriptor of
-                    a resumption */
+    int wake_fd;   /* needed because libmicrohttpd, without threads of its own, does not signal a
+                      resumption on its epoll descriptor */
 };
 
 static inline void http_server_lock(struct http_server *server)

@@ -29,20 +29,21 @@ struct http_head {
     size_t size;       /* bytes seen */
     size_t word_size;  /* of the target, then of the version */
     size_t lines;      /* headers begun */
-    size_t name_size;  /* of the header at hand */
-    bool is_length;    /* it is Content-Length, as far as its name goes */
+    size_t name_size;  /* of the present header */
+    bool is_length;    /* its name so far is that of Content-Length */
     size_t digits;     /* of its value */
     bool carriage;     /* the byte before was a CR */
     const char *fault; /* one sentence; NULL: none so far */
 };
 
-/* Check the next bytes; all zeroes begin a header. Bytes after its end, or after a fault, are
- * ignored. */
+/* Check the next bytes. An all-zero struct begins a header. Bytes after the header's end, or after
+ * a fault, are ignored. */
 void http_head_scan(struct http_head *head, const char *data, size_t size);
 
-/* RFC 9110, 5.6.2: the characters of names of headers and methods. */
+/* Return whether names of headers and methods may have the character (RFC 9110, 5.6.2). */
 bool http_head_is_token(char c);
-/* RFC 9110, 5.5: no control characters but the tabulator. */
+/* Return whether a value may have the character: no control character except the tab (RFC 9110,
+ * 5.5). */
 bool http_head_is_value(char c);
 
 #endif

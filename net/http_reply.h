@@ -1,5 +1,5 @@
-/* http_reply.h: the reply of an exchange: waiting for it, handing it to libmicrohttpd. For the
- * modules of the server only. */
+/* http_reply.h: waits for the reply of an exchange and passes it to libmicrohttpd. For the modules
+ * of the server only. */
 #ifndef NET_HTTP_REPLY_H
 #define NET_HTTP_REPLY_H
 
@@ -9,14 +9,14 @@
 #include "net/http_exchange.h"
 
 bool http_is_replied(struct http_exchange *exchange);
-/* Suspend the connection unless a wake-up was first; true: it is suspended. On the server's
+/* Suspend the connection unless a wake-up came first; true: it is suspended. On the server's
  * thread. */
 bool http_wait(struct http_exchange *exchange);
-/* The same, waiting for the reply. */
+/* The same, but unless the reply came first. */
 bool http_wait_for_reply(struct http_exchange *exchange);
-/* Hand the reply to libmicrohttpd. */
+/* Pass the reply to libmicrohttpd. */
 enum MHD_Result http_reply_queue(struct http_exchange *exchange);
-/* Clear the state of the reply; a reply that was never queued is released. */
+/* Clear the state of the reply, and release a reply that was never queued. */
 void http_reply_reset(struct http_exchange *exchange);
 
 #endif

@@ -14,10 +14,10 @@ enum MHD_Result http_request_step(void *server, struct MHD_Connection *connectio
                                   size_t *data_size, void **exchange);
 void http_request_completed(void *server, struct MHD_Connection *connection, void **exchange,
                             enum MHD_RequestTerminationCode code);
-/* The header will not be understood: answer in libmicrohttpd's place. A client that sends on is
- * reset, after the answer has left. Unlike a rejected upload this one does not linger:
- * libmicrohttpd would hold the connection's place meanwhile, and any client could occupy places so.
- * Linux clients read the answer all the same; other systems may drop it at the reset. */
+/* Answer an invalid header instead of libmicrohttpd. If the client continues to send, its
+ * connection is reset after the answer was sent. Unlike a rejected upload, the connection does not
+ * linger: libmicrohttpd would keep its place meanwhile, and any client could occupy places in this
+ * way. Linux clients read the answer nevertheless; other systems may drop it at the reset. */
 void http_request_reject(struct http_exchange *exchange, const char *fault);
 
 #endif

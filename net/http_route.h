@@ -1,5 +1,5 @@
-/* http_route.h: a request's URL cut into decoded path segments and query parameters, and the search
- * for its route. For net only (and its tests and fuzzers). Pure; any thread.
+/* http_route.h: splits a request's URL into decoded path segments and query parameters, and finds
+ * its route. For net only (and its tests and fuzzers). Pure; any thread.
  *
  * Every decoded text is valid UTF-8 without control characters: it can be shown, logged and stored
  * unchanged. */
@@ -29,11 +29,11 @@ struct http_url {
     const char *fault; /* NULL, or why the request is answered by `bad_request` */
 };
 
-/* Take a request target apart. A fault leaves path usable and the rest empty. */
+/* Parse a request target. After a fault `path` is usable and the rest is empty. */
 void http_url_parse(struct http_url *url, const char *target);
 
-/* The result of the table for a URL and a method. HEAD is served by a GET route that has none of
- * its own. */
+/* The route for a URL and a method. A GET route also serves HEAD, unless HEAD has a route of its
+ * own. */
 struct http_match {
     const struct http_route *route; /* NULL: none */
     char allow[HTTP_ALLOW_MAX];     /* methods of the matching routes; "": no pattern matches */
@@ -41,7 +41,7 @@ struct http_match {
 void http_route_find(const struct http_route *routes, size_t route_count,
                      const struct http_url *url, const char *method, struct http_match *out);
 
-/* The value of {name} in the pattern, which must match. NULL: the pattern has no {name}. */
+/* Return the value of {name} in the pattern, which must match. NULL: the pattern has no {name}. */
 const char *http_route_param(const char *pattern, const struct http_url *url, const char *name);
 
 #endif

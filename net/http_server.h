@@ -27,18 +27,18 @@ typedef void (*http_handle_fn)(void *context, struct http_exchange *exchange);
 
 /* A streamed body. All functions run on the server's thread and must not block. */
 struct http_sink {
-    /* Headers are there. Set *state and return true to continue. To refuse, reply (http_reply...)
-     * and return false: the connection ends with the reply. */
+    /* Headers are complete. Set *state and return true to continue. To refuse, reply
+     * (http_reply...) and return false: the connection ends with the reply. */
     bool (*open)(void *context, struct http_exchange *exchange, void **state);
     /* Take up to `size` bytes and return how many; 0 pauses the connection until
      * http_exchange_continue. A reply made before finish (from here or from another thread) calls
      * abort. A refusal (status 400 and above) is sent at once, and the rest of the request is
      * discarded; any other reply is sent after the rest of the body. */
     size_t (*write)(void *state, const void *data, size_t size);
-    /* The whole body is there; reply now or later. */
+    /* The body is complete; reply now or later. */
     void (*finish)(void *state);
-    /* The client went away before finish, or the server stops. After open returned true exactly one
-     * of finish and abort is called; state ends there or after the reply of finish. */
+    /* The client disconnected before finish, or the server stops. After open returned true exactly
+     * one of finish and abort is called; state ends there or after the reply of finish. */
     void (*abort)(void *state);
 };
 
@@ -49,11 +49,11 @@ struct http_route {
     const struct http_sink *sink;
     size_t body_max;       /* collected bodies; more is answered by `too_large` */
     size_t body_bytes_min; /* streamed bodies, in each progress_timeout_ms; 0: 4 KiB */
-    int role;      /* who may call it, as the owner numbers them: for its guard, not for net */
-    void *context; /* of its handle or sink; NULL: the server's */
+    int role;              /* the owner's number of the required role: for its guard, not for net */
+    void *context;         /* of its handler or sink; NULL: the server's */
 };
 
-/* Replies that the server itself has to make, in the owner's form (problem+json). */
+/* Replies that the server itself must make, in the owner's form (problem+json). */
 struct http_fallbacks {
     http_handle_fn not_found, method_not_allowed, too_large, bad_request, busy;
 };
@@ -71,10 +71,10 @@ struct http_server_config {
     void (*finished)(void *context, const struct http_exchange *exchange, int status,
                      double seconds);
     void *context; /* of all handlers */
-    /* Connections at once. Beyond it a connection takes the place of one without an open request,
-     * or is answered by `busy`. */
+    /* Concurrent connections. A further one replaces a connection without an open request, or is
+     * answered by `busy`. */
     size_t connections_max;
-    /* Of them for strangers, clients without a call of http_know_client. The rest is reserved for
+    /* Of these for strangers (clients without a call of http_know_client). The rest is reserved for
      * known clients and for requests for which is_reserved (may be NULL) returns true. 0: all. */
     size_t strangers_max;
     size_t strangers_per_address_max; /* of one address; 0: no bound of their own */
@@ -96,10 +96,10 @@ NODISCARD int http_server_open(const struct http_server_config *config, struct h
 /* Parked exchanges are dropped; sinks aborted; sources done. From here on another thread may use an
  * exchange only if it is synchronised with those calls. */
 void http_server_close(struct http_server **server);
-/* Where it really listens (port 0 was asked). */
+/* Return the actual address, which differs from that of the configuration with port 0. */
 const struct address *http_server_address(const struct http_server *server);
-/* Use another certificate from the next connection on; those that are open stay. On the server's
- * thread, for a server with TLS. Without success the old certificate stays. */
+/* Use another certificate from the next connection on; open connections stay. On the server's
+ * thread, for a server with TLS. After a failure the old certificate stays. */
 NODISCARD int http_server_use_certificate(struct http_server *server, const struct tls_server *tls,
                                           struct err *err);
 /* Poll this descriptor for reading, at most http_server_timeout_ms (-1: no limit), then call
@@ -109,26 +109,25 @@ int http_server_fd(const struct http_server *server);
 int http_server_timeout_ms(struct http_server *server);
 void http_server_run(struct http_server *server);
 
-/* The refusals of the bounds since the start. */
+/* Refusals since the start because of the bounds. */
 struct http_refusals {
     uint64_t requests;    /* answered by `busy` */
-    uint64_t connections; /* closed to make room for others, or for want of it */
+    uint64_t connections; /* closed to make room for others, or for lack of room */
 };
 struct http_refusals http_server_refusals(const struct http_server *server);
 
 /* ---- the request; texts are borrowed until the exchange ends ---- */
 const char *http_method(const struct http_exchange *exchange);
-/* As sent, without the query; unprintable bytes are replaced by '?'. */
+/* Return the path as sent, without the query; unprintable bytes are replaced by '?'. */
 const char *http_path(const struct http_exchange *exchange);
-/* The methods of the path ("GET, HEAD, POST"), within `method_not_allowed`; the reply's Allow
- * header has them too. */
+/* Return the methods of the path ("GET, HEAD, POST"), within `method_not_allowed`; the reply's
+ * Allow header has them too. */
 const char *http_allowed(const struct http_exchange *exchange);
-/* Why `bad_request` will be, or was, called, as one sentence; NULL elsewhere. */
+/* Return the reason for the call of `bad_request` as one sentence; NULL for other requests. */
 const char *http_fault(const struct http_exchange *exchange);
-/* The text that {name} of the pattern matched; percent-decoded. Never NULL for a name of the
- * pattern. */
+/* Return the percent-decoded text that matched {name}. Never NULL for a name of the pattern. */
 const char *http_param(const struct http_exchange *exchange, const char *name);
-/* NULL when absent. Header names in any case. */
+/* Return a query parameter or a header; NULL: absent. Header names in any case. */
 const char *http_query(const struct http_exchange *exchange, const char *name);
 const char *http_header(const struct http_exchange *exchange, const char *name);
 /* Call visit for every query parameter, to reject unknown ones. */
@@ -136,30 +135,30 @@ void http_each_query(const struct http_exchange *exchange,
                      void (*visit)(void *arg, const char *name, const char *value), void *arg);
 const char *http_body(const struct http_exchange *exchange, size_t *size);
 int64_t http_content_length(const struct http_exchange *exchange); /* -1: chunked or none */
-/* The connection is encrypted up to this server. */
+/* Return whether the connection is encrypted up to this server. */
 bool http_is_tls(const struct http_exchange *exchange);
-/* The Ed25519 key of the client's certificate, whose possession the client has proved; false: it
- * showed none. Nobody vouches for the certificate: compare the key. On the server's thread. */
+/* Read the Ed25519 key of the client's certificate, whose possession the client has proved; false:
+ * none. No authority vouches for the certificate: compare the key. On the server's thread. */
 bool http_peer_key(struct http_exchange *exchange, uint8_t key[HASH_SIZE]);
-/* On the server's thread: the client is known, its connection counts to the reserved share. */
+/* Mark the client as known: its connection counts to the reserved share. On the server's thread. */
 void http_know_client(struct http_exchange *exchange);
-/* The role of the request's route; 0: the URL has none, or not for this method. */
+/* Return the role of the request's route; 0: no route for the URL or for this method. */
 int http_role(const struct http_exchange *exchange);
-/* The owner's number, 0 as each request begins: whom it is charged to. */
+/* The owner's number of the caller to charge; 0 at the begin of each request. */
 void http_set_mark(struct http_exchange *exchange, uint64_t mark);
 uint64_t http_mark(const struct http_exchange *exchange);
-/* On the server's thread: close the connections of requests with this mark under the mask. */
+/* Close the connections of requests with this mark under the mask. On the server's thread. */
 void http_break_off_marked(struct http_server *server, uint64_t mark, uint64_t mask,
                            const struct http_exchange *except);
 void http_client_address(const struct http_exchange *exchange, struct address *out);
-/* 16 hexadecimal digits, unique within this run: the request id of problems and logs. */
+/* Return the request id of problems and logs: 16 hexadecimal digits, unique within this run. */
 const char *http_request_id(const struct http_exchange *exchange);
 
 /* ---- the reply: exactly one per exchange ---- */
-/* Before the reply. Copied; control characters become '?'. At most 8, together 2 KiB; an empty
- * value sets nothing. */
+/* Add a header, before the reply. Copied; control characters become '?'. At most 8, together 2 KiB;
+ * an empty value sets nothing. */
 void http_reply_header(struct http_exchange *exchange, const char *name, const char *value);
-/* body is copied; content_type NULL with an empty body. */
+/* Reply. body is copied; content_type is NULL with an empty body. */
 void http_reply(struct http_exchange *exchange, int status, const char *content_type,
                 const void *body, size_t size);
 /* As http_reply, but the body is used in place until release(arg) is called. */
@@ -181,20 +180,20 @@ void http_reply_stream(struct http_exchange *exchange, int status, const char *c
                        uint64_t size, const struct http_source *source);
 
 /* ---- parked exchanges ---- */
-/* Call fn if the exchange ends before its reply (client disconnected, server closing): forget it
- * then. A client that closes only its sending side has not disconnected. */
+/* Call fn if the exchange ends before its reply (client disconnected, server closing); do not use
+ * it afterwards. A client that closes only its sending side has not disconnected. */
 void http_on_end(struct http_exchange *exchange, void (*fn)(void *arg), void *arg);
-/* The reply may take long: a client that closes its side does not wait for it any more. Then fn is
- * called, once, on the server's thread, and the exchange ends. The reply cancels the watch. On
- * the server's thread. */
+/* Watch for a hangup while the reply takes long: if the client closes its side, fn is called once,
+ * on the server's thread, and the exchange ends. The reply cancels the watch. On the server's
+ * thread. */
 void http_on_hangup(struct http_exchange *exchange, void (*fn)(void *arg), void *arg);
-/* A sink that returned 0 can take more. */
+/* Continue a sink that returned 0 and can take more. */
 void http_exchange_continue(struct http_exchange *exchange);
-/* A source that returned 0 has more. */
+/* Continue a source that returned 0 and has more. */
 void http_exchange_ready(struct http_exchange *exchange);
 
-/* "bytes=A-B", "bytes=A-", "bytes=-N" within `size`: 0 whole (no header), 1 a part, both with
- * offset and length set; -1 not satisfiable, malformed or several ranges. */
+/* Parse "bytes=A-B", "bytes=A-", "bytes=-N" within `size`. Returns 0: whole (no header), 1: a part,
+ * both with offset and length set; -1: not satisfiable, malformed or several ranges. */
 int http_parse_range(const char *header, uint64_t size, uint64_t *offset, uint64_t *length);
 
 #endif

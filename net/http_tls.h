@@ -1,7 +1,7 @@
-/* http_tls.h: TLS of the server. libmicrohttpd runs the handshakes and moves the bytes through a
- * GnuTLS session for each connection; this module gives it the certificate, and does the rest of
- * the server's own work on a connection through the same session. For the modules of the server
- * only; on its thread. */
+/* http_tls.h: TLS of the server. libmicrohttpd runs the handshakes and transfers the bytes through
+ * a GnuTLS session for each connection. This module provides the certificate, and sends and
+ * receives the server's own bytes through the same session. For the modules of the server only; on
+ * its thread. */
 #ifndef NET_HTTP_TLS_H
 #define NET_HTTP_TLS_H
 
@@ -26,25 +26,25 @@ struct http_tls; /* the certificates of a server */
 
 NODISCARD int http_tls_new(const struct tls_server *config, struct http_tls **out, struct err *err);
 void http_tls_free(struct http_tls **tls);
-/* Use another certificate from the next handshake on. Without success the old one stays. */
+/* Use another certificate from the next handshake on. After a failure the old one stays. */
 NODISCARD int http_tls_replace(struct http_tls *tls, const struct tls_server *config,
                                struct err *err);
-/* GnuTLS asks for the certificate of a handshake. */
+/* Provide the certificate of a handshake; a callback of GnuTLS. */
 int http_tls_choose(gnutls_session_t session, const gnutls_datum_t *issuers, int issuer_count,
                     const gnutls_pk_algorithm_t *algorithms, int algorithm_count,
                     gnutls_pcert_st **chain, unsigned *chain_length, gnutls_privkey_t *key);
 
-/* A connection begins; nothing of it was read. */
+/* Begin a connection of which no byte was read. */
 void http_tls_begin(struct http_exchange *exchange);
-/* It has ended: log a handshake that failed. Its session does not exist any more. */
+/* End a connection, whose session no longer exists: log a failed handshake. */
 void http_tls_end(struct http_exchange *exchange);
-/* The client's first byte is that of an HTTP request without TLS. */
+/* Return whether the client's first byte is that of an HTTP request without TLS. */
 bool http_tls_is_plain(const struct http_exchange *exchange);
-/* Bytes that were decrypted and that libmicrohttpd has not read. */
+/* Return whether there are decrypted bytes that libmicrohttpd has not read. */
 bool http_tls_pending(const struct http_exchange *exchange);
-/* Send beside libmicrohttpd, which has nothing under way. Returns whether all bytes have left. */
+/* Send bytes while libmicrohttpd is not sending. Returns whether all bytes were sent. */
 bool http_tls_send(struct http_exchange *exchange, const void *data, size_t size);
-/* The Ed25519 key whose possession the client proved; false: none. */
+/* Read the Ed25519 key whose possession the client proved; false: none. */
 bool http_tls_peer_key(struct http_exchange *exchange, uint8_t key[HASH_SIZE]);
 
 #endif

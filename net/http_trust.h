@@ -1,4 +1,5 @@
-/* http_trust.h: TLS of a libcurl handle: whom it trusts and who it is. For http_call.c only. */
+/* http_trust.h: sets the TLS of a libcurl handle: trusted authorities and own certificate. For
+ * http_call.c only. */
 #ifndef NET_HTTP_TRUST_H
 #define NET_HTTP_TRUST_H
 
@@ -7,9 +8,9 @@
 #include "base/err.h"
 #include "net/tls.h"
 
-/* Set the handle up for `wanted` (NULL: the system's authorities, no certificate), unless it is set
- * up so: *present, all zeroes for a new handle. libcurl uses a kept connection again only with the
- * same settings. */
+/* Set the handle up for `wanted` (NULL: the system's authorities, no certificate), unless *present
+ * shows that it already is. *present is all zero for a new handle. libcurl reuses a kept connection
+ * only with the same settings. */
 NODISCARD int http_trust_set(CURL *easy, struct tls_client *present,
                              const struct tls_client *wanted, struct err *err);
 

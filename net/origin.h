@@ -1,4 +1,4 @@
-/* origin.h: which Host and Origin headers a request may carry. Pure text; any thread.
+/* origin.h: checks the Host and Origin headers of a request. Pure text; any thread.
  *
  * Without tokens the API must reject calls of web pages in a browser on this machine. With
  * DNS rebinding a page's own name resolves to loopback, and only the Host header shows it. */
@@ -13,11 +13,11 @@
 /* Check a host name of --allow-host: letters, digits, dots and hyphens; no scheme, no port.
  * ERR_INVALID. */
 NODISCARD int origin_check_name(const char *name, struct err *err);
-/* Whether "host[:port]" names loopback ("localhost", 127.x.y.z, [::1]) or one of the allowed names.
- * Letter case and port do not matter. host: NULL never matches. */
+/* Return whether "host[:port]" names loopback ("localhost", 127.x.y.z, [::1]) or one of the allowed
+ * names. Letter case and port do not matter. host: NULL never matches. */
 bool origin_is_own_host(const char *host, const struct conf_list *allowed);
-/* Whether an Origin header ("https://host[:port]") is the page that this Host serves. host may be
- * NULL. */
+/* Return whether an Origin header ("https://host[:port]") is of a page that this Host serves. host
+ * may be NULL. */
 bool origin_is_own(const char *origin, const char *host);
 
 #endif

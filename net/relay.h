@@ -1,8 +1,7 @@
-/* relay.h: a relay joins two connections that both ends have dialled: of a device that other
- * devices cannot reach, which parks here, and of a caller. It passes their bytes on unread; what
- * they say to each other is encrypted from end to end where they speak TLS. Own listener, own
- * thread. Bytes wait in pipes of the kernel, never in the memory of the process, and a slow reader
- * stops its sender. docs/adr/0125.
+/* relay.h: a relay joins two incoming connections: one of a device that other devices cannot reach,
+ * which parks here, and one of a caller. It forwards their bytes unread; if they use TLS, the bytes
+ * are encrypted end to end. It has its own listener and thread. Bytes wait in pipes of the kernel,
+ * never in the memory of the process, and a slow reader stops its sender. docs/adr/0125.
  *
  * Names and tickets: relay_preface.h. */
 #ifndef NET_RELAY_H
@@ -16,7 +15,7 @@
 
 #define RELAY_CONNECTIONS_MAX 512
 #define RELAY_DESCRIPTORS_MAX (RELAY_CONNECTIONS_MAX * 3 + 64) /* pipes included */
-/* A caller waits so long for its device to park. */
+/* The longest wait of a caller for its device to park. */
 #define RELAY_HOLD_MS 1000
 
 struct relay;
@@ -30,7 +29,7 @@ struct relay_config {
 };
 
 struct relay_counts {
-    uint64_t bytes;           /* passed on since the start, both directions */
+    uint64_t bytes;           /* forwarded since the start, both directions */
     uint64_t joined;          /* pairs of connections, since the start */
     uint64_t refused;         /* wrong tickets, malformed prefaces, since the start */
     uint64_t parked, streams; /* now */
@@ -40,12 +39,12 @@ struct relay_counts {
 NODISCARD int relay_open(const struct relay_config *config, struct relay **out, struct err *err);
 /* Close all connections and wait for the thread's end. */
 void relay_close(struct relay **relay);
-/* Set the options of a TCP connection to or from a relay: no delay, the notice of a vanished peer.
+/* Set the options of a TCP connection to or from a relay: no delay, detection of a vanished peer.
  */
 void relay_set_up(int fd);
-/* Where it really listens. */
+/* Return the actual address of the listener. */
 const struct address *relay_address(const struct relay *relay);
-/* Any thread. */
+/* Return the counters. Any thread. */
 struct relay_counts relay_counts(const struct relay *relay);
 
 #endif

@@ -1,6 +1,6 @@
-/* relay_desk.h: the connections of a relay, from their prefaces to their ends: which of them waits
- * for which, who is joined, who is refused. For relay.c, which accepts them and waits for their
- * sockets. One thread; counts: any. */
+/* relay_desk.h: handles the connections of a relay, from their prefaces to their ends: which waits
+ * for which, which are joined, which are refused. For relay.c, which accepts connections and waits
+ * for their sockets. One thread; counts: any. */
 #ifndef NET_RELAY_DESK_H
 #define NET_RELAY_DESK_H
 
@@ -20,19 +20,19 @@ void relay_desk_free(struct relay_desk **desk);
 
 bool relay_desk_has_room(const struct relay_desk *desk);
 /* Take an accepted socket; the desk must have room. Returns its index, or RELAY_DESK_NONE: closed,
- * there are too many of its address. */
+ * because its address has too many connections. */
 size_t relay_desk_take(struct relay_desk *desk, int fd, const struct sockaddr *peer);
-/* Close it. */
+/* Close a connection. */
 void relay_desk_drop(struct relay_desk *desk, size_t index);
-/* The socket of this index was ready, once, for reading or writing (EPOLLET). An index without a
- * connection is ignored. */
+/* Advance the connection of this index, whose socket became ready for reading or writing (EPOLLET).
+ * An index without a connection is ignored. */
 void relay_desk_look(struct relay_desk *desk, size_t index);
-/* Some bytes wait for relay_desk_move_more, not for a socket. */
+/* Return whether bytes wait for relay_desk_move_more, not for a socket. */
 bool relay_desk_has_more(const struct relay_desk *desk);
 void relay_desk_move_more(struct relay_desk *desk);
-/* Refuse those whose time is over. */
+/* Refuse connections past their deadline. */
 void relay_desk_end_overdue(struct relay_desk *desk, int64_t now_ms);
-/* When that is due next; INT64_MAX: never. */
+/* Return the time of the next deadline; INT64_MAX: never. */
 int64_t relay_desk_deadline_ms(const struct relay_desk *desk);
 struct relay_counts relay_desk_counts(const struct relay_desk *desk);
 

@@ -9,24 +9,24 @@
 
 #include "base/err.h"
 
-/* The way of the bytes from one socket. */
+/* The path of the bytes from one socket to the other. */
 struct relay_pipe {
     int end[2];  /* read, write; -1: closed */
     size_t held; /* bytes in it */
     bool ended;  /* the sender has closed its side */
-    bool passed; /* and the receiver has been told */
+    bool passed; /* the receiver's socket was closed for writing too */
 };
 
-/* ERR_IO: no descriptors. */
+/* Create the pipe. ERR_IO: no descriptors. */
 NODISCARD int relay_pipe_open(struct relay_pipe *pipe, struct err *err);
 void relay_pipe_close(struct relay_pipe *pipe);
 
 enum relay_move {
     RELAY_WAITS,  /* for a socket: an edge of epoll follows */
-    RELAY_MORE,   /* its turn is over, there is more to move */
+    RELAY_MORE,   /* its turn has ended, but there is more to move */
     RELAY_BROKEN, /* a socket broke */
 };
-/* Move bytes until a socket is not ready, but at most about a megabyte. Adds what arrived to
+/* Move bytes until a socket is not ready, but at most about a megabyte. Adds the moved bytes to
  * *bytes. */
 enum relay_move relay_pipe_move(struct relay_pipe *pipe, int from_fd, int to_fd, uint64_t *bytes);
 

@@ -28,14 +28,14 @@ struct relay_preface {
 };
 
 /* Read the preface at the start of bytes. Returns its size, 0 while its end is missing, ERR_FORMAT,
- * or ERR_LIMIT: RELAY_PREFACE_BYTES have no end. */
+ * or ERR_LIMIT: no end within RELAY_PREFACE_BYTES. */
 int relay_preface_read(const char *bytes, size_t size, struct relay_preface *out, struct err *err);
 /* Write the preface of a device that parks. Returns its size. */
 size_t relay_preface_park(const char *name, const char *ticket, char out[RELAY_PREFACE_BYTES]);
 
-/* The key that the tickets of one plan are made with. */
+/* Derive the key of the tickets of one plan. */
 void relay_key(const uint8_t secret[HASH_SIZE], const char *plan, uint8_t out[HASH_SIZE]);
-/* The ticket that lets park, or call, the name. */
+/* Make the ticket that allows to park under the name, or to call it. */
 void relay_ticket(const uint8_t key[HASH_SIZE], enum relay_verb verb, const char *name,
                   char out[HASH_TEXT_SIZE]);
 
