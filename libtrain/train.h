@@ -1,6 +1,6 @@
 /* train.h: libtrain's only public header: trains a range of units of a model on one CPU. Users: the
  * agent's runtime and `paceline-agent train`. No network, no globals, no exit, no logging. After
- * train_stage_new nothing here allocates.
+ * train_stage_new training allocates no memory.
  *
  * Numbers (docs: the law). Everything is float32, NHWC, plain. Sums run in a fixed order. Work is
  * split into slabs whose boundaries depend on shape alone; threads only pick slabs. So the results
@@ -68,8 +68,7 @@ struct train_pool;
  * the earlier one before it returns. ERR_INVALID outside [1, MEMORY_THREADS_MAX]; ERR_MEMORY. */
 NODISCARD int train_pool_new(size_t threads, struct train_pool **out, struct err *err);
 void train_pool_free(struct train_pool **pool);
-/* Sum up the time in which the calling thread sleeps until the workers are done, by the clock. The
- * clock is read only then. */
+/* Sum up the time for which the calling thread waits for the workers, by the clock `seconds`. */
 void train_pool_time_waits(struct train_pool *pool, double (*seconds)(void));
 double train_pool_waited_seconds(const struct train_pool *pool);
 
@@ -84,11 +83,11 @@ struct train_probe {
 NODISCARD int train_probe(struct train_pool *pool, double seconds, struct train_probe *out,
                           struct err *err);
 
-/* ---- tuning: the fastest kernels on this machine. Timing is not reproducible, so the choice is
- * made once for a job and then part of its model (kernels/kernel_table.h). ---- */
+/* ---- tuning: finds the fastest kernels on this machine. Timing is not reproducible, so the choice
+ * is made once for a job and then becomes part of its model (kernels/kernel_table.h). ---- */
 
 struct train_tuner;
-/* Remembers its measurements by shape and number of threads. One thread. */
+/* Create a tuner, which caches its measurements by shape and number of threads. One thread. */
 NODISCARD int train_tuner_new(struct train_tuner **out, struct err *err);
 void train_tuner_free(struct train_tuner **tuner);
 
@@ -98,9 +97,9 @@ struct train_tuning {
     struct train_pool *pool;
     double (*seconds)(void *arg); /* the clock */
     void *arg;
-    double budget_seconds; /* passes not measured by then keep the choice by shape */
+    double budget_seconds; /* passes not measured within it keep the choice by shape */
 };
-/* Name a kernel for every pass of the units' convolutions that has none: the fastest that this
+/* Choose a kernel for every pass of the units' convolutions that has none: the fastest that this
  * build has on every CPU. The choice of train_backend by shape stays unless another kernel is
  * clearly faster. Allocates memory for one convolution at a time and frees it. ERR_MEMORY. */
 NODISCARD int train_tune(struct train_tuner *tuner, struct model *model,
@@ -114,11 +113,11 @@ struct train_stage;
 struct train_clock {
     double (*seconds)(void *arg); /* NULL: nothing is timed */
     void *arg;
-    double *forward_seconds;  /* out: [end - first], of each unit in the last train_forward */
-    double *backward_seconds; /* the same of train_backward; recompute passes and the additions of
-                                 the tree included */
-    double *layer_forward_seconds;  /* out: [layers_list of model/layers.h], of each layer with the
-                                       ops computed with it; NULL: not timed */
+    double *forward_seconds;       /* out: [end - first], of each unit in the last train_forward */
+    double *backward_seconds;      /* the same of train_backward, including recompute passes and the
+                                      additions of the tree */
+    double *layer_forward_seconds; /* out: [layers_list of model/layers.h], of each layer with the
+                                      ops computed with it; NULL: not timed */
     double *layer_backward_seconds; /* the same of train_backward */
 };
 
@@ -130,19 +129,19 @@ struct train_stage_config {
     size_t in_flight;     /* activation slots; 0: a stage that only evaluates */
     size_t versions;      /* of the trained parameters; 0 counts as 1. Above 1: at least in_flight,
                              micro_batches 1 and no clip_norm */
-    int64_t aggregate_every;   /* updates after which the latest version becomes the mean of those
-                                  kept since the restart; 0: never. Not with one version */
+    int64_t aggregate_every;   /* updates after which the latest version becomes the mean of the
+                                  versions kept since the restart; 0: never. Not with one version */
     enum recompute recompute;  /* kept tensors of a slot; changes memory and time, never results */
     enum reduction reduction;  /* how the micro-batches of a step are added (model/reduce.h). The
                                   tree: with one version */
     struct reduce_range share; /* with the tree: the micro-batches that this stage computes; empty:
-                                  none, it keeps units for others */
+                                  none, the stage only keeps units for others */
     bool worker; /* with a share: the stage has no optimizer state, its parameters come from others.
                     It is never updated nor saved */
-    /* With the tree; NULL: not wanted. Called by train_backward of the last micro-batch of a block
-     * (model/reduce.h) of the share, from the last layer to layer 0: in `sum`, which train_block
-     * gives afterwards, the layers from `layer` on are final. Other threads may read them from then
-     * on. It returns soon and calls nothing of the stage. */
+    /* A callback with the tree; NULL: none. train_backward of the last micro-batch of a block
+     * (model/reduce.h) of the share calls it, from the last layer to layer 0: the layers from
+     * `layer` on are final in `sum`, which train_block returns afterwards. Other threads may read
+     * them from then on. It must return soon and call nothing of the stage. */
     void (*summed)(void *arg, const float *sum, size_t layer);
     void *summed_arg;
     struct optimizer optimizer;
@@ -159,7 +158,7 @@ NODISCARD int train_stage_new(const struct train_stage_config *config, struct tr
                               struct err *err);
 void train_stage_free(struct train_stage **stage);
 
-/* Begin after `version`, of which the state is: discard an unfinished step and drop older versions.
+/* Restart after `version`, that of the state: discard an unfinished step and drop older versions.
  * For a stage of several versions, after its units were loaded and when the pipeline has drained,
  * as it does for an evaluation. A new stage begins after version 0. */
 void train_restart(struct train_stage *stage, int64_t version);
@@ -182,13 +181,13 @@ NODISCARD int train_unit_load(struct train_stage *stage, size_t unit, const void
 size_t train_unit_bytes(const struct train_stage *stage, size_t unit);
 void train_unit_save(const struct train_stage *stage, size_t unit, void *out);
 /* Pass the exported part of that blob (state.h) to `write`, tensor by tensor. Clears the unit's
- * gradients, whose memory is used as transposed scratch, whatever `write` returns. Returns the
- * first error of `write`. */
+ * gradients, whose memory is used as transposed scratch, whatever `write` returns. Return the first
+ * error of `write`. */
 typedef int (*train_write_fn)(void *arg, const void *data, size_t size, struct err *err);
 NODISCARD int train_unit_export(struct train_stage *stage, size_t unit, train_write_fn write,
                                 void *arg, struct err *err);
 
-/* The position of a micro-batch: dropout's draws depend on it. */
+/* The position of a micro-batch, on which the random draws of dropout depend. */
 struct train_position {
     int64_t step;       /* from 1 */
     size_t micro_batch; /* from 0 */
@@ -252,24 +251,24 @@ struct train_layer {
     size_t first; /* float of the stage's arenas */
     size_t count;
 };
-/* The layers of the stage, in order; borrowed for its life. *count: how many. */
+/* Return the layers of the stage, in order; borrowed for its life. *count: their number. */
 const struct train_layer *train_layers(const struct train_stage *stage, size_t *count);
 
-/* The trained parameters of the latest version, all layers one after the other; one version: for
- * the stage's life. One who writes to them says so afterwards: what was computed from the weights
- * before is computed anew. */
+/* Return the trained parameters of the latest version, all layers in order. With one version they
+ * stay valid for the stage's life. After writing to them call train_parameters_changed: the stage
+ * recomputes data derived from the weights. */
 float *train_parameters(struct train_stage *stage);
 void train_parameters_changed(struct train_stage *stage);
 
-/* Worker: train_forward in parts, for a micro-batch that begins when only the first layers are
- * there: begin; layers, as often as more of them are there; end. The bits are those of
- * train_forward. Between the parts the stage does nothing else, except train_parameters_changed and
- * train_discard, which abandons the forward.
+/* Worker: train_forward in parts, for a micro-batch that begins when only the first layers have
+ * arrived: begin; layers, each time more of them have arrived; end. The bits are those of
+ * train_forward. Between the parts call only train_parameters_changed, or train_discard, which
+ * abandons the forward.
  *
  * train_forward_begin: input, labels, errors as train_forward; labels are valid until the end.
  * train_forward_layers: compute the layers before `end` that are not computed yet. An op without
  * trained parameters is computed with the layer before it, the ops before layer 0 with that.
- * train_forward_end: compute what is left. output, loss_sum, errors as train_forward. */
+ * train_forward_end: compute the rest. output, loss_sum, errors as train_forward. */
 NODISCARD int train_forward_begin(struct train_stage *stage, size_t slot,
                                   struct train_position position, const void *input,
                                   const int32_t *labels, struct err *err);
@@ -277,48 +276,49 @@ void train_forward_layers(struct train_stage *stage, size_t end);
 NODISCARD int train_forward_end(struct train_stage *stage, float *output, double *loss_sum,
                                 struct err *err);
 
-/* Worker: the sum of the gradients of a block (model/reduce.h) of its share, in the form of the
- * parameters; NULL: it is not whole, or not a block of the share. Valid until it is released, at
- * the latest before the next step: the stage has room for all sums of its share. */
+/* Worker: return the sum of the gradients of a block (model/reduce.h) of its share, in the form of
+ * the parameters; NULL: not complete, or not a block of the share. Valid until it is released, at
+ * the latest before the next step. The stage has room for all sums of its share. */
 const float *train_block(struct train_stage *stage, struct reduce_range block);
 void train_block_release(struct train_stage *stage, struct reduce_range block);
 
-/* Server: the gradient of the step, zero before, in the form of the parameters: the sum of all
- * blocks is written to it before train_update. train_add: sum[i] += block[i]. */
+/* Server: return the gradient of the step, in the form of the parameters. It is zero at first; the
+ * caller writes the sum of all blocks to it before train_update. train_add: sum[i] += block[i]. */
 float *train_gradient(struct train_stage *stage);
 void train_add(const struct train_stage *stage, size_t count, const float *block, float *sum);
 
-/* What the forward of a micro-batch of this step added to the statistics of batch-norm: a worker
- * reads it, a server writes it before train_update. Those of a unit are contiguous. */
+/* Return the contribution of a micro-batch's forward in this step to the statistics of batch-norm.
+ * A worker reads it; a server writes it before train_update. The statistics of a unit are
+ * contiguous. */
 float *train_statistics(struct train_stage *stage, size_t micro_batch);
-/* The running statistics of the state, in the same form: those that an update of all statistics
- * leaves, and that train_evaluate uses. A worker writes a server's before it evaluates a version.
- * NULL: the stage has none. */
+/* Return the running statistics of the state, in the same form, as of the last update;
+ * train_evaluate uses them. A worker writes the server's statistics to them before it evaluates a
+ * version. NULL: the stage has none. */
 float *train_running(struct train_stage *stage);
-/* The floats [*first, *end) of both that belong to a unit; none of a frozen one. */
+/* Set [*first, *end) to a unit's range in both arrays; empty for a frozen unit. */
 void train_statistics_of(const struct train_stage *stage, size_t unit, size_t *first, size_t *end);
 
 /* ---- groups that train apart and move towards each other (optim/mix.h): a stage of one version
  * that adds micro-batches in place ---- */
 
-/* The state that training changes, without the optimizer's: train_parameters, with the zeros of
- * its padding, and train_running. Or a copy of both. */
+/* The state that training changes, without the optimizer's state: train_parameters, with the zeros
+ * of its padding, and train_running. Or a copy of both. */
 struct train_state {
     float *parameter, *statistic;
     size_t parameters, statistics; /* floats */
 };
-/* The stage's own; for its life. It may be written to between two steps, and one who does says so
- * afterwards. */
+/* Return the stage's own state; for its life. After writing to it, which is possible between two
+ * steps, call train_state_changed. */
 struct train_state train_state(struct train_stage *stage);
 void train_state_changed(struct train_stage *stage);
-/* Tensor `index` of what train_unit_export writes of a unit, of that state and of the stage's
- * frozen units. It lies in `state`, in the stage or in scratch [train_scratch_floats]. *count: its
- * floats. NULL: the unit has no more. With a copy of the state any thread may call it. */
+/* Return tensor `index` of a unit's export (train_unit_export) from `state` or, for a frozen unit,
+ * from the stage. It lies in `state`, in the stage or in scratch [train_scratch_floats]. *count:
+ * its floats. NULL: no more tensors. With a copy of the state any thread may call it. */
 const float *train_state_tensor(const struct train_stage *stage, const struct train_state *state,
                                 size_t unit, size_t index, float *scratch, size_t *count);
 size_t train_scratch_floats(const struct train_stage *stage);
 
-/* The losses [micro_batch * positions] that the last train_forward of the last stage has summed;
+/* Return the losses [micro_batch * positions] that the last train_forward of the last stage summed;
  * borrowed until the next call. */
 const double *train_losses(const struct train_stage *stage);
 
@@ -331,7 +331,7 @@ NODISCARD int train_evaluate(struct train_stage *stage, size_t count, const void
                              float *output, const int32_t *labels, double *loss_sum,
                              uint64_t *correct, struct err *err);
 
-/* The class with the (first) highest of its scores: the one that `correct` counts. */
+/* Return the (first) class with the highest score, by which `correct` counts. */
 static inline size_t train_best(const float *scores, size_t classes)
 {
     size_t best = 0;
@@ -360,17 +360,17 @@ NODISCARD int train_sampler_new_without(const struct holdout *holdout, const uns
                                         uint64_t samples, size_t batch, uint64_t seed,
                                         struct train_sampler **out, struct err *err);
 void train_sampler_free(struct train_sampler **sampler);
-/* The samples of an epoch. */
+/* Return the number of samples of an epoch. */
 uint64_t train_sampler_epoch(const struct train_sampler *sampler);
-/* The samples that are held out, rising; *count: how many. Borrowed for the life of the sampler. */
+/* Return the held-out samples, rising; *count: their number. Borrowed for the sampler's life. */
 const uint32_t *train_sampler_held(const struct train_sampler *sampler, size_t *count);
 /* Return floor(samples / batch): the last partial batch is dropped. */
 int64_t train_steps_per_epoch(uint64_t samples, size_t batch);
 /* Return the sample indices [batch] of `step` (from 1, global); borrowed until the next call. */
 const uint32_t *train_sampler_batch(struct train_sampler *sampler, int64_t step);
-/* The losses of the samples [first, first + count) of the batch of `step`, the last one that was
- * returned. Later epochs of a window (view.h) depend on them: its steps are asked for in order, and
- * a sampler that begins at a later step knows no losses. Without a window this does nothing. */
+/* Note the losses of the samples [first, first + count) of the batch of `step`, the last one that
+ * was returned. Later epochs of a window (view.h) depend on them: request its steps in order; a
+ * sampler that begins at a later step knows no losses. Without a window this does nothing. */
 void train_sampler_note(struct train_sampler *sampler, int64_t step, size_t first, size_t count,
                         const double *loss);
 

@@ -35,7 +35,7 @@ void cost_count(const struct model *model, struct unit_cost *cost);
 /* Return the bytes of the parameters and running statistics of a model: those of a copy that groups
  * exchange. */
 uint64_t cost_state_bytes(const struct model *model);
-/* Compute the cost of one unit but for activation_bytes, which depends on the unit after it.
+/* Compute the cost of one unit except activation_bytes, which depends on the unit after it.
  * hands_back: some unit before it is trained. input_size: bytes of an element of its input. */
 void cost_count_unit(const struct unit *unit, bool hands_back, size_t input_size,
                      struct unit_cost *cost);

@@ -1,7 +1,7 @@
-/* holdout.h: which samples of a device's own data are held out of training, to evaluate on. Used by
- * schema (a field of jobs), the coordinator (sizes), and the sampler (samples). A sample's place
- * within its class decides, so samples that are appended to the data change nothing for those
- * before them: none that was trained on is held out later. Pure; any thread. */
+/* holdout.h: selects the samples of a device's own data that are held out of training, for
+ * evaluations. Used by schema (a field of jobs), the coordinator (sizes), and the sampler
+ * (samples). A sample's place within its class decides. So appended samples do not change the
+ * choice among earlier ones: no trained sample is held out later. Pure; any thread. */
 #ifndef LIBTRAIN_MODEL_HOLDOUT_H
 #define LIBTRAIN_MODEL_HOLDOUT_H
 
@@ -16,7 +16,7 @@
 struct holdout {
     double share; /* above 0, at most HOLDOUT_SHARE_MAX */
     uint64_t seed;
-    size_t classes; /* of which samples are held out alike; 0: the data are one class */
+    size_t classes; /* classes with the same held-out share; 0: all data count as one class */
 };
 
 /* Return how many samples are held out: at least one of a data set.

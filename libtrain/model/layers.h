@@ -15,13 +15,13 @@ struct model_layer {
     uint64_t floats; /* trained parameters; arenas align each tensor (libtrain/memory/arena.h) */
 };
 
-/* Return whether a layer begins with op k of the unit. */
+/* Return whether op k of the unit begins a layer. */
 bool layers_begins(const struct unit *unit, size_t k);
 /* List the layers of the units [first, end), in order.
  *
  *     out  [most]
  *
- * Returns how many there are, also if that is more than most. */
+ * Returns their number, which may be larger than `most`. */
 size_t layers_list(const struct model *model, size_t first, size_t end, struct model_layer *out,
                    size_t most);
 

@@ -159,19 +159,20 @@ struct model_samples {
  * ERR_MEMORY. */
 NODISCARD int model_take_samples(struct model *model, const struct model_samples *samples,
                                  struct record_faults *faults, struct err *err);
-/* Whether stored samples are converted to other numbers before the first unit. */
+/* Return whether stored samples are converted to other numbers before the first unit. */
 bool model_scales_input(const struct model *model);
-/* Whether the unit has trained parameters. */
+/* Return whether the unit has trained parameters. */
 bool model_trains(const struct model *model, size_t unit);
-/* The first trained unit, or unit_count if there is none: the units before it need no backward. */
+/* Return the first trained unit, or unit_count if there is none. The units before it need no
+ * backward. */
 size_t model_first_trained(const struct model *model);
-/* Whether the model has an op of that type. */
+/* Return whether the model has an op of that type. */
 bool model_has(const struct model *model, enum op_type type);
-/* Whether the scores of a position depend only on it and the positions before it. */
+/* Return whether the scores of a position depend only on it and the positions before it. */
 bool model_is_causal(const struct model *model);
 
-/* The first convolution of the units below `end` from (*unit, *op) on; *unit and *op move past it.
- * NULL: none is left. */
+/* Return the first convolution of the units below `end` from (*unit, *op) on, and advance *unit and
+ * *op past it. NULL: no more convolutions. */
 struct op *model_next_convolution(const struct model *model, size_t end, size_t *unit, size_t *op);
 
 #endif

@@ -18,7 +18,7 @@ enum op_initial {
     INITIAL_TABLE, /* uniform in +-sqrt(3): variance 1 */
 };
 
-/* The matrix product that an op is computed by. */
+/* The matrix product that computes an op. */
 enum op_product { PRODUCT_NONE, PRODUCT_CONVOLUTION, PRODUCT_DENSE, PRODUCT_ATTENTION };
 
 struct op_traits {
@@ -38,7 +38,7 @@ struct op_traits {
     enum op_product product;
 };
 
-/* Static. */
+/* Return the traits of a type; static. */
 const struct op_traits *op_traits(enum op_type type);
 
 #endif

@@ -87,21 +87,21 @@ const struct augment *augment_find(const struct augment *augment, size_t count,
 
 /* ---- state and cost of an optimizer ---- */
 
-/* Below this, values that single precision flushes to zero in the average of the squares could not
- * be made up for. */
+/* A smaller epsilon could not compensate values that single precision flushes to zero in the
+ * average of the squares. */
 #define OPTIMIZER_EPSILON_MIN 1e-16
 #define OPTIMIZER_ARRAYS_MAX 2
-/* Number of float arrays of state, each as large as the parameters: sgd 0, with momentum 1; adam
- * and adamw 2. Adam's bias correction follows from the step and needs no state. */
+/* Return the number of float arrays of state, each as large as the parameters: sgd 0, with momentum
+ * 1; adam and adamw 2. Adam's bias correction follows from the step and needs no state. */
 size_t optimizer_state_arrays(const struct optimizer *optimizer);
-/* The name of array `index`, the suffix of the parameter's name in a snapshot: "momentum",
+/* Return the name of array `index`, the suffix of the parameter's name in a snapshot: "momentum",
  * "exp_avg", "exp_avg_sq". */
 const char *optimizer_array_name(const struct optimizer *optimizer, size_t index);
-/* How many times an update moves as many bytes as the parameters have. */
+/* Return the bytes that an update moves, in multiples of the parameters' bytes. */
 size_t optimizer_update_passes(const struct optimizer *optimizer);
 
-/* 1 - beta^step, step >= 1: the weight of all values in an average that started at zero `step`
- * values ago. */
+/* Return 1 - beta^step, step >= 1: the weight of all values in an average that started at zero
+ * `step` values ago. */
 double optimizer_bias_correction(double beta, int64_t step);
 
 #endif

@@ -3,8 +3,8 @@
  *
  *     tree(a, b) = tree(a, m) + tree(m, b),  m - a the largest power of two below b - a
  *
- * in float32, each gradient starting from zero. The bits follow from the count alone: whoever adds
- * whichever part of the tree, in any order of time, comes to the same sum. A device that computes
+ * in float32, each gradient starting from zero. The bits depend on the count alone: any device may
+ * add any part of the tree, at any time, and the sum is the same. A device that computes
  * micro-batches [first, end) sends one sum for each of its blocks: the fewest complete nodes of the
  * tree that make up its share. Our own derivation. Pure; nothing allocates. */
 #ifndef LIBTRAIN_MODEL_REDUCE_H
@@ -19,7 +19,7 @@
 
 enum reduction {
     REDUCTION_IN_PLACE, /* each micro-batch adds to one gradient, in order */
-    REDUCTION_TREE,     /* of this file */
+    REDUCTION_TREE,     /* the tree above */
 };
 
 /* Micro-batches [first, end). */
@@ -31,7 +31,7 @@ struct reduce_range {
  * an empty share. */
 size_t reduce_blocks(size_t count, struct reduce_range share,
                      struct reduce_range out[REDUCE_BLOCKS_MAX]);
-/* Return one past the first part of a node of at least two micro-batches: m of its sum. */
+/* Return the end of the first part of a node of at least two micro-batches: m of its sum. */
 size_t reduce_middle(struct reduce_range node);
 /* Return whether the range is a node of the tree. */
 bool reduce_is_node(size_t count, struct reduce_range range);
@@ -40,7 +40,7 @@ bool reduce_is_node(size_t count, struct reduce_range range);
 struct reduce_range reduce_parent(size_t count, struct reduce_range range,
                                   struct reduce_range *sibling);
 
-/* A sum, by the number of its buffer, which its owner chooses. */
+/* A sum and the number of its buffer, which the owner chooses. */
 struct reduce_sum {
     struct reduce_range range;
     size_t buffer;
@@ -53,12 +53,12 @@ struct reduce_sums {
     size_t capacity, waiting;
 };
 
-/* Take a sum of this step, of a node that has not been taken. true: its sibling waited and leaves.
- * *sum is then that of their parent: the owner adds the buffer *added to sum->buffer and calls this
- * again. false: the sum waits, or its range is the whole step. */
+/* Take a sum of this step, of a node that has not been taken. true: its sibling was waiting and is
+ * removed. *sum is then the sum of their parent: the owner adds the buffer *added to sum->buffer
+ * and calls this again. false: the sum waits, or its range is the whole step. */
 bool reduce_put(struct reduce_sums *sums, struct reduce_sum *sum, size_t *added);
-/* Return the most sums that wait while the micro-batches of a share come in order, its blocks
- * included: log2(count), rounded down, for a share of all. */
+/* Return the most sums that wait while the micro-batches of a share arrive in order, including its
+ * blocks: log2(count), rounded down, for a share of all micro-batches. */
 size_t reduce_waiting_max(size_t count, struct reduce_range share);
 
 #endif

@@ -1,6 +1,6 @@
-/* segments.h: which layers a worker and a server transfer in one request, so that transfers and
- * computation overlap best. A request costs a fixed time besides that of its bytes: many small ones
- * waste time, few large ones wait for, or hold up, computation.
+/* segments.h: chooses the layers that a worker and a server transfer in one request, so that
+ * transfers and computation overlap best. A request costs a fixed time besides the time of its
+ * bytes. Many small requests waste time; few large ones wait for computation, or delay it.
  *
  * One transfer runs at a time in each direction, except those of a stream. A worker pulls layers in
  * forward order while the forward pass computes, and pushes their gradients in backward order while
@@ -42,26 +42,25 @@ struct segments_problem {
     const size_t *server;             /* [count] index in link; those of a server are consecutive */
     const struct segments_link *link; /* borrowed, as all arrays */
     bool pull;
-    double first_request_seconds; /* pull: of the first request of the step, in place of that of
-                                     its link */
+    double first_request_seconds; /* pull: request time of the step's first request, instead of its
+                                     link's */
     double busy_seconds;          /* push: until the link is free, from the beginning of the pass */
 };
 
 /* Ways to choose the segments. */
 enum segments_transfers {
     SEGMENTS_OPTIMAL,
-    SEGMENTS_STREAM,       /* one request per server, computed and sent while it is under way */
-    SEGMENTS_LAYER,        /* one for each layer */
+    SEGMENTS_STREAM, /* one request per server, whose layers are computed during its transfer */
+    SEGMENTS_LAYER,  /* one request for each layer */
     SEGMENTS_LAYER_WINDOW, /* the same, SEGMENTS_WINDOW of them open */
-    SEGMENTS_GREEDY,       /* layers, of which neighbours are joined while that helps */
-    SEGMENTS_READY,        /* whatever is ready when the link is free */
-    SEGMENTS_WHOLE,        /* one for each server */
-    SEGMENTS_FIXED,        /* of at least a number of bytes */
+    SEGMENTS_GREEDY,       /* adjacent layers are joined while that helps */
+    SEGMENTS_READY,        /* all layers that are ready when the link is free */
+    SEGMENTS_WHOLE,        /* one request for each server */
+    SEGMENTS_FIXED,        /* requests of at least a number of bytes */
 };
 
 struct segments_scratch;
-/* Memory for problems of up to so many layers. ERR_INVALID above SEGMENTS_LAYERS_MAX; ERR_MEMORY.
- */
+/* Allocate memory for up to `layers` layers. ERR_INVALID above SEGMENTS_LAYERS_MAX; ERR_MEMORY. */
 NODISCARD int segments_scratch_new(size_t layers, struct segments_scratch **out, struct err *err);
 void segments_scratch_free(struct segments_scratch **scratch);
 
@@ -87,8 +86,9 @@ double segments_evaluate(const struct segments_problem *problem, const size_t *e
 /* Return the seconds of layers with `window` requests open at a time. */
 double segments_window(const struct segments_problem *problem, size_t window);
 /* Return the seconds of one request per server, all open at a time, whose bodies are produced and
- * consumed on their way. The rates of the links are those beside each other. A push to several
- * servers ends with one more request: the last of the step waits for the answers of the others. */
+ * consumed on their way. The rates of the links are those of simultaneous use. A push to several
+ * servers ends with one more request, because the last request of the step waits for the answers to
+ * the others. */
 double segments_stream(const struct segments_problem *problem);
 
 #endif

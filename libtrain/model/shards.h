@@ -1,8 +1,7 @@
 /* shards.h: divides the samples of a data set among groups that train apart (strategy gossip). A
  * shard is a number of samples of each class. The samples of a class have an order of their own
  * (shards_order), and each shard has a range of it: first those of shard 0, then those of shard 1.
- * So every sample is in exactly one shard, and the numbers say which. Pure;
- * nothing allocates. */
+ * So every sample is in exactly one shard, which the numbers determine. Pure; nothing allocates. */
 #ifndef LIBTRAIN_MODEL_SHARDS_H
 #define LIBTRAIN_MODEL_SHARDS_H
 
@@ -31,7 +30,7 @@ struct shards_problem {
     size_t class_count;   /* 1 to SHARDS_CLASSES_MAX */
     size_t shards;        /* 1 to SHARDS_MAX */
     const double *speed;  /* SPEED: [shards], all above 0 */
-    double alpha; /* DIRICHLET; SPEED: of the classes of each shard; 0: those of the whole */
+    double alpha; /* DIRICHLET; SPEED: of the classes of each shard; 0: classes as in the whole */
     size_t classes_per_shard; /* BY_CLASS: 1 to class_count */
     int64_t least;            /* samples of each shard, at least; above 0 */
     uint64_t seed;

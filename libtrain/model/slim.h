@@ -1,8 +1,8 @@
 /* slim.h: divides a model by channels into narrower models that train apart. All groups share the
- * first `stem` units whole. After them each group gets a range of the channels of every tensor, and
- * its last linear layer gets an output for each of its classes and one for "other". A group's model
- * has the units and tensor names of the target (a `select` has no number, models.md). The slices
- * and the stem make one dense model again (state/harvest.h).
+ * complete first `stem` units. After them each group gets a range of the channels of every tensor,
+ * and its last linear layer gets an output for each of its classes and one for "other". A group's
+ * model has the units and tensor names of the target (a `select` has no number, models.md). The
+ * slices and the stem make one dense model again (state/harvest.h).
  *
  * Source: our own derivation of the idea of Chen & Qin, "Exploring Decentralized Collaboration in
  * Heterogeneous Edge Training" (SEC 2020), of which only the abstract was available.
@@ -32,11 +32,12 @@
 #define SLIM_WIDTH_TOLERANCE 1e-4 /* of the sum of the widths */
 
 struct slim_group {
-    uint32_t classes; /* its own, 1 to those of the target; its model has one output more */
+    uint32_t classes; /* own classes, from 1 to those of the target; the group's model has one
+                         output more */
     double width;     /* share of the channels, above 0 to 1; those of all groups add up to 1 */
 };
 
-/* A division. All is borrowed. */
+/* A division. All pointers are borrowed. */
 struct slim_split {
     const struct model *target;
     size_t stem; /* units [0, stem) are shared, 1 to unit_count - 2 */
@@ -44,12 +45,12 @@ struct slim_split {
     size_t group_count; /* 1 to SLIM_GROUPS_MAX */
 };
 
-/* Check that the target can be divided so. ERR_INVALID names the group ("group 2: ...") or the unit
- * ("unit 'block1': ..."): an unsupported op, too few channels for a group, a frozen unit after the
- * stem, or a last unit that does not end with a linear with bias. */
+/* Check that the target can be divided in this way. ERR_INVALID names the group ("group 2: ...") or
+ * the unit ("unit 'block1': ..."): an unsupported op, too few channels for a group, a frozen unit
+ * after the stem, or a last unit that does not end with a linear with bias. */
 NODISCARD int slim_check(const struct slim_split *split, struct err *err);
-/* The same. *group: always written; the group that would have too few channels, or group_count
- * where the error is about none. */
+/* The same. *group (always written): the group that would have too few channels, or group_count if
+ * the error is not about a group. */
 NODISCARD int slim_check_group(const struct slim_split *split, size_t *group, struct err *err);
 /* Check the target without groups: *least is the number of channels of its narrowest divided
  * tensor, so at most *least / SLIM_CHANNELS_MIN groups of equal width are possible. ERR_INVALID as
@@ -64,7 +65,7 @@ NODISCARD int slim_least_channels(const struct model *target, size_t stem, uint3
 NODISCARD int slim_derive(const struct slim_split *split, size_t group, struct model **out,
                           struct err *err);
 
-/* A unit of a group's slice, with its cost (cost.h). It stays until the function returns. */
+/* Receives a unit of a group's slice with its cost (cost.h), both valid for the call. */
 typedef void (*slim_unit_fn)(void *arg, size_t index, const struct unit *unit,
                              const struct unit_cost *cost);
 /* Visit the units after the stem of a group's model. Allocates nothing. ERR_INVALID as slim_check.

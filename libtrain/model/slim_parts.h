@@ -1,6 +1,6 @@
-/* slim_parts.h: which channels of each tensor of a divided model a group has. Shared by slim.c,
+/* slim_parts.h: computes a group's channels of each tensor of a divided model. Shared by slim.c,
  * which makes the models of groups, and state/harvest.c, which copies their tensors back. Private
- * to those and their tests. Pure; any thread. */
+ * to these files and their tests. Pure; any thread. */
 #ifndef LIBTRAIN_MODEL_SLIM_PARTS_H
 #define LIBTRAIN_MODEL_SLIM_PARTS_H
 
@@ -37,7 +37,7 @@ struct slim_unit {
 struct slim_walk {
     struct slim_channels boundary;
     uint32_t least; /* channels of the narrowest part so far */
-    size_t narrow;  /* the group that has too few; group_count: none */
+    size_t narrow;  /* the group with too few channels; group_count: none */
 };
 
 struct slim_range {
@@ -46,23 +46,24 @@ struct slim_range {
 
 /* Check the numbers of a division, without its units. Errors as slim_check. */
 NODISCARD int slim_check_split(const struct slim_split *split, struct err *err);
-/* Begin at the end of the stem. */
+/* Set the walk to the end of the stem. */
 void slim_begin(const struct slim_split *split, struct slim_walk *walk);
 /* Divide the next unit: walk->boundary is its input, then its output. A split without groups has
  * any channels. ERR_INVALID as slim_check. */
 NODISCARD int slim_divide_unit(const struct slim_split *split, size_t unit, struct slim_walk *walk,
                                struct slim_unit *out, struct err *err);
 
-/* The channels that op k reads from its i-th input, after a select. */
+/* Return the channels that op k reads from its i-th input, after a select. */
 struct slim_channels slim_input(const struct slim_unit *unit, const struct op *op, size_t k,
                                 size_t i);
-/* A group's channels, as ranges of the target's in ascending order. Returns their number. */
+/* Write a group's channels as ranges of the target's channels, in ascending order. Returns the
+ * number of ranges. */
 size_t slim_ranges(const struct slim_split *split, const struct slim_channels *channels,
                    size_t group, struct slim_range out[SLIM_PARTS_MAX]);
-/* The number of a group's channels. */
+/* Return the number of a group's channels. */
 uint32_t slim_count(const struct slim_split *split, const struct slim_channels *channels,
                     size_t group);
-/* Whether it is the model's last op: the linear whose outputs are the classes. */
+/* Return whether an op is the model's last: the linear whose outputs are the classes. */
 bool slim_is_head(const struct slim_split *split, size_t unit, size_t k);
 
 #endif

@@ -1,9 +1,9 @@
 /* view.h: the subset of a data set that a job trains on, and its label numbering (docs/jobs.md,
  * "Views"): all samples of some classes, and in each epoch a draw of the others; or a shard: a
  * range of the samples of some classes (shards.h), each once in every epoch, or in shorter epochs
- * those of the largest losses more often. Used by schema (a
- * field of jobs), the coordinator (sizes), and the sampler (samples). Nothing here depends on the
- * order in which classes are listed but the labels. Pure; any thread. */
+ * those of the largest losses more often. Used by schema (a field of jobs), the coordinator
+ * (sizes), and the sampler (samples). Only the labels depend on the order in which classes are
+ * listed. Pure; any thread. */
 #ifndef LIBTRAIN_MODEL_VIEW_H
 #define LIBTRAIN_MODEL_VIEW_H
 
@@ -19,7 +19,8 @@
 
 /* The label of a sample. */
 enum view_numbers {
-    VIEW_NUMBERS_VIEW, /* the place of its class among the own ones; of every other: class_count */
+    VIEW_NUMBERS_VIEW, /* the index of its class among the own classes; of every other class:
+                          class_count */
     VIEW_NUMBERS_DATA, /* its class number in the data set: the model knows all classes */
 };
 extern const char *const view_numbers_names[];
@@ -29,7 +30,7 @@ struct view_range {
     uint32_t class, first, count;
 };
 
-/* Classes with a draw of the others, or a shard; what belongs to the other kind is 0. */
+/* Classes with a draw of the others, or a shard; the members of the other kind are 0. */
 struct view {
     bool is_shard;
     union {
@@ -37,25 +38,25 @@ struct view {
         struct view_range range[VIEW_CLASSES_MAX]; /* of a shard: of distinct classes */
     };
     size_t class_count;
-    double negatives; /* samples of other classes in an epoch, by own samples; 0 to
+    double negatives; /* samples of other classes in an epoch, per own sample; 0 to
                          VIEW_NEGATIVES_MAX */
     double holdout;   /* the share of each own class that is not trained on; 0 to
                          VIEW_HOLDOUT_MAX */
     int numbers;      /* enum view_numbers */
     /* of a shard */
     size_t range_count;
-    int64_t seed;               /* of shards_order; not that of the job */
-    int64_t shard, shard_count; /* which of how many, for people */
+    int64_t seed;               /* of shards_order; not the job's seed */
+    int64_t shard, shard_count; /* its index and their number, for people */
     int64_t window;             /* samples of an epoch; 0: all */
     double critical;            /* share of a window that is chosen by losses; 0 to 1 */
 };
-/* Whether an epoch has a part of a shard, which depends on losses. */
+/* Return whether an epoch has only a part of a shard, which depends on losses. */
 static inline bool view_has_window(const struct view *view)
 {
     return view->is_shard && view->window > 0;
 }
 
-/* Whether labels are places among the view's classes, not class numbers. */
+/* Return whether labels are indices among the view's classes, not class numbers. */
 static inline bool view_has_places(const struct view *view)
 {
     return !view->is_shard && view->numbers == VIEW_NUMBERS_VIEW;
@@ -67,16 +68,16 @@ struct view_sizes {
                         epoch */
     uint64_t held;   /* the hold-out: of own classes, in no epoch */
     uint64_t others; /* of other classes; 0 for a shard */
-    uint64_t drawn;  /* those of them in an epoch */
+    uint64_t drawn;  /* samples of other classes in an epoch */
     uint64_t window; /* of a shard: samples of an epoch; 0: all */
 };
 
-/* The hold-out of an own class of that many samples: the share, rounded down, and at least one; 0
- * if the view has no hold-out. */
+/* Return the hold-out of an own class with `samples` samples: the share, rounded down, but at least
+ * one; 0 if the view has no hold-out. */
 uint64_t view_held(const struct view *view, uint64_t samples);
 
-/* The first range of a shard that does not fit the samples of each class, count[class_count]: it
- * ends after them, or an earlier one has its class. range_count: all fit. */
+/* Return the first range of a shard that does not fit count[class_count], the samples of each
+ * class: it ends after them, or an earlier range has the same class. range_count: all fit. */
 size_t view_misfit(const struct view *view, const int64_t *count, size_t class_count);
 
 /* Compute the sizes from the samples of each class, count[class_count]. Classes from class_count on
@@ -85,7 +86,7 @@ size_t view_misfit(const struct view *view, const int64_t *count, size_t class_c
  * and at most `others`. */
 void view_sizes(const struct view *view, const int64_t *count, size_t class_count,
                 struct view_sizes *out);
-/* The samples of an epoch. */
+/* Return the number of samples of an epoch. */
 static inline uint64_t view_epoch(const struct view_sizes *sizes)
 {
     return sizes->window > 0 ? sizes->window : sizes->own + sizes->drawn;
@@ -97,7 +98,7 @@ struct view_labels {
     int32_t other; /* of larger class numbers */
 };
 void view_labels(const struct view *view, struct view_labels *out);
-/* The label of a class of the data set. */
+/* Return the label of a class of the data set. */
 static inline int32_t view_label(const struct view_labels *labels, int32_t class)
 {
     return class >= 0 && class < VIEW_CLASSES_MAX ? labels->of[class] : labels->other;
@@ -111,8 +112,8 @@ void view_count(const unsigned char *stored, uint64_t samples, int64_t count[VIE
 struct view_samples {
     uint32_t *own, *held, *others;
 };
-/* Split a data set by a view that is no shard. The hold-out of each class is drawn as a function of
- * (seed, class). count: of view_count. */
+/* Split a data set by a view that is not a shard. The hold-out of each class is drawn as a function
+ * of (seed, class). count: of view_count. */
 void view_split(const struct view *view, uint64_t seed, const unsigned char *stored,
                 uint64_t samples, const int64_t count[VIEW_CLASSES_MAX],
                 const struct view_samples *out);
@@ -122,8 +123,8 @@ void view_split(const struct view *view, uint64_t seed, const unsigned char *sto
 void view_list_shard(const struct view *view, const unsigned char *stored, uint64_t samples,
                      const int64_t count[VIEW_CLASSES_MAX], uint32_t *order, uint32_t *out);
 
-/* Choose sizes->drawn of others[sizes->others], rising and without repetition, as a function of
- * (seed, epoch). */
+/* Choose sizes->drawn samples of others[sizes->others], rising and without repetition, as a
+ * function of (seed, epoch). */
 void view_draw(const struct view_sizes *sizes, uint64_t seed, int64_t epoch, const uint32_t *others,
                uint32_t *out);
 
