@@ -64,7 +64,7 @@ struct field {
     const struct record *record;  /* RECORD, MAP, and LIST of records */
     const struct field *element;  /* LIST: type, bounds and size of one element (its offset is 0) */
     const struct field *instead;  /* LIST of min 1 or more: an INT or ENUM of the same struct that
-                                     receives any other value than a list. A list sets the INT to its
+                                     receives any value except a list. A list sets the INT to its
                                      number of elements, the ENUM to the index after the names */
     size_t element_size;          /* LIST, MAP: bytes of one element */
     size_t count_offset;          /* LIST, MAP: size_t */
