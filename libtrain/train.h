@@ -68,7 +68,8 @@ struct train_pool;
  * the earlier one before it returns. ERR_INVALID outside [1, MEMORY_THREADS_MAX]; ERR_MEMORY. */
 NODISCARD int train_pool_new(size_t threads, struct train_pool **out, struct err *err);
 void train_pool_free(struct train_pool **pool);
-/* Sum up the time for which the calling thread waits for the workers, by the clock `seconds`. */
+/* Sum up the time for which the calling thread waits for the workers, by the clock `seconds`, which
+ * is read only then. */
 void train_pool_time_waits(struct train_pool *pool, double (*seconds)(void));
 double train_pool_waited_seconds(const struct train_pool *pool);
 
@@ -287,9 +288,8 @@ void train_block_release(struct train_stage *stage, struct reduce_range block);
 float *train_gradient(struct train_stage *stage);
 void train_add(const struct train_stage *stage, size_t count, const float *block, float *sum);
 
-/* Return the contribution of a micro-batch's forward in this step to the statistics of batch-norm.
- * A worker reads it; a server writes it before train_update. The statistics of a unit are
- * contiguous. */
+/* Return what the forward of a micro-batch of this step added to the statistics of batch-norm. A
+ * worker reads it; a server writes it before train_update. A unit's statistics are contiguous. */
 float *train_statistics(struct train_stage *stage, size_t micro_batch);
 /* Return the running statistics of the state, in the same form, as of the last update;
  * train_evaluate uses them. A worker writes the server's statistics to them before it evaluates a

@@ -1,7 +1,7 @@
-/* memory.h: the memory that a stage needs, computed from the description before the first step. The
- * planner asks it which ranges of units fit a device, and libtrain/stage allocates exactly this
- * (arena.h): plan and allocation are one calculation. With kernels of oneDNN it is an estimate:
- * only the stage knows what the library needs. Pure. */
+/* memory.h: computes the memory that a stage needs from the description, before the first step. The
+ * planner uses it to find the ranges of units that fit a device, and libtrain/stage allocates
+ * exactly this (arena.h): plan and allocation are one calculation. With kernels of oneDNN it is an
+ * estimate, because only the stage knows the memory that the library needs. Pure. */
 #ifndef LIBTRAIN_MEMORY_MEMORY_H
 #define LIBTRAIN_MEMORY_MEMORY_H
 
@@ -33,7 +33,7 @@ struct memory_request {
     size_t versions;    /* of the trained parameters, as train_stage_config; 0 counts as 1 */
     size_t tree; /* micro-batches of a step, if they are added by the tree (model/reduce.h); 0: in
                     place */
-    struct reduce_range share; /* of these, on this device; empty: it keeps units for others */
+    struct reduce_range share; /* of these, on this device; empty: it only keeps units for others */
     bool worker;               /* with a share: never updated nor saved, as train_stage_config */
     size_t threads;      /* compute threads, 1 to MEMORY_THREADS_MAX (workspace is per thread) */
     enum codec codec[2]; /* of the links at both boundaries, by enum memory_boundary */
@@ -47,7 +47,7 @@ struct memory_bytes {
                              one, or with several versions of each batch in flight, with a tree of
                              each micro-batch */
     uint64_t stashed;     /* trained parameters of the other versions */
-    uint64_t gradients;   /* with a tree those that wait for others, too */
+    uint64_t gradients;   /* with a tree also those that wait for others */
     uint64_t optimizer;   /* none of a worker */
     uint64_t activations; /* all slots */
     uint64_t workspace;   /* scratch of ops, gradients between ops, recomputed activations */

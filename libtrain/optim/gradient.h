@@ -8,7 +8,7 @@
 
 #include "libtrain/backend/pool.h"
 
-/* Whether all of `count` floats are finite. */
+/* Return whether all of `count` floats are finite. */
 bool gradient_all_finite(const struct compute *compute, size_t count, const float *gradient);
 
 /* gradient[i] = min(max(gradient[i], -limit), limit), limit > 0; finite gradients. */

@@ -15,9 +15,9 @@ struct optimizer_call {
     int64_t step; /* of the job, from 1 */
     double rate;  /* learning rate of this step */
     size_t count;
-    const float *before;                /* [count] parameters before it; may be `parameter` */
-    float *parameter;                   /* [count] out; no partial overlap with `before` */
-    float *gradient;                    /* [count], finite and clipped; zeroed */
+    const float *before; /* [count] parameters before the update; may be `parameter` */
+    float *parameter;    /* [count] out; no partial overlap with `before` */
+    float *gradient;     /* [count], finite and clipped; zeroed */
     float *array[OPTIMIZER_ARRAYS_MAX]; /* [count] each; NULL after optimizer_state_arrays */
 };
 

@@ -47,11 +47,11 @@ struct harvest {
  * own sample. 0 if one of the three is 0. */
 double harvest_prior(double negatives, uint64_t own, uint64_t others);
 
-/* Check what can be checked without data: classes below the target's, no class twice in a group,
- * and in each file every tensor of the group's model. A file that describes its model (trained.h)
- * must describe the group's: the same ops, ranges and shapes, and the target's names of the group's
- * classes. ERR_INVALID names the group, or "stem", then the unit and the tensor; ERR_MEMORY; errors
- * of reading. */
+/* Check the conditions that need no tensor data: classes below the target's, no class twice in a
+ * group, and in each file every tensor of the group's model. A file that describes its model
+ * (trained.h) must describe the group's: the same ops, ranges and shapes, and the target's names of
+ * the group's classes. ERR_INVALID names the group, or "stem", then the unit and the tensor;
+ * ERR_MEMORY; errors of reading. */
 NODISCARD int harvest_check(const struct harvest *harvest, struct err *err);
 
 /* Receives the file, piece by piece; its error ends the harvest. */

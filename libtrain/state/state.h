@@ -59,7 +59,7 @@ void state_layout_free(struct state_layout **layout);
  * note longer than STATE_NOTE_MAX. */
 NODISCARD int state_export_header(const struct model *model, const char *note, struct buf *out,
                                   struct err *err);
-/* Whether the model has a parameter or buffer of that name. */
+/* Return whether the model has a parameter or buffer with this name. */
 bool state_has_tensor(const struct model *model, const char *name);
 
 #endif
