@@ -5,9 +5,9 @@
 
 #include "base/assert.h"
 
-/* Ends tried for each entry, usually. */
+/* Usual number of ends tried for each entry. */
 #define BOUND_TRIES 8
-/* Work of trying one of them, and of a unit's boundary to one next group. */
+/* Work of trying one end, and of a unit's boundary to one next group. */
 #define TRY_WORK 0.02
 #define AFTER_WORK 0.01
 
@@ -105,8 +105,8 @@ bool bound_passes_fit(const struct kinds *kinds, size_t row, size_t first, size_
            passes.most;
 }
 
-/* What a stage [first, end) on a group adds: alone_to[end] - alone_from[first] for all
- * micro-batches by itself, trip_to[end] - trip_from[first] to what precedes the next stage. */
+/* Fill the cost of a stage [first, end) on a group: alone_to[end] - alone_from[first] for all its
+ * micro-batches alone, trip_to[end] - trip_from[first] for the time before the next stage. */
 static void fill_stages(struct bound *bound, size_t group)
 {
     const struct kinds *kinds = bound->kinds;
@@ -128,7 +128,7 @@ static void fill_stages(struct bound *bound, size_t group)
     }
 }
 
-/* The end of the longest stage from a unit on that keeps the limits. */
+/* Return the end of the longest stage from a unit on that is within the limits. */
 static size_t longest_stage(const struct bound *bound, size_t group, size_t first)
 {
     const struct kinds *kinds = bound->kinds;
@@ -152,13 +152,13 @@ static struct bound_ends stage_ends(const struct bound *bound, size_t group, siz
     return ends;
 }
 
-/* The bound of all stages after one on a group, by its end, with what precedes them of it, and the
- * running minimum. */
+/* By the end of a stage on a group: the bound of all later stages with that stage's time before
+ * them, and the running minimum. */
 struct after {
     double seconds[PARTITION_UNITS_MAX + 1], least[PARTITION_UNITS_MAX + 1];
 };
 
-/* The link of a boundary does a pass for all micro-batches but one before or after its trip. */
+/* The link of a boundary repeats a pass for all micro-batches but one, before or after its trip. */
 static void fill_after_next(const struct bound *bound, size_t group, size_t next,
                             const double *rest, double *out)
 {
@@ -325,7 +325,7 @@ static void fill_before(struct bound *bound, size_t state)
     }
 }
 
-/* The last unit that the stages of a state can begin a next stage at. */
+/* The last unit at which a next stage can begin after the stages of a state. */
 static void fill_reach(struct bound *bound)
 {
     const struct kinds *kinds = bound->kinds;
@@ -424,7 +424,7 @@ double bound_root(const struct bound *bound)
     return best;
 }
 
-/* The group that is best after a boundary. */
+/* The best group after a boundary. */
 static size_t next_group(const struct bound *bound, size_t state, size_t group, size_t end)
 {
     const size_t groups = bound->kinds->group_count;

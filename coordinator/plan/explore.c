@@ -4,13 +4,13 @@
 
 #include "coordinator/plan/improve.h"
 
-/* Share of the work that may go into a good plan before the search of all begins. */
+/* Share of the work for a good plan before the search of all plans. */
 #define GOOD_SHARE 0.3
 
-/* Work of a look at a kind for the next stage. */
+/* Work of checking a kind for the next stage. */
 #define NEXT_WORK 0.04
 
-/* A stage of the depth first search that has its device, but no end. */
+/* A stage of the depth-first search with a device, but without an end. */
 struct branch {
     size_t index, first, state;
     double received; /* wire bytes of its input */
@@ -72,7 +72,7 @@ static double branch_bound(const struct search *search, const struct branch *bra
 
 static void descend(struct search *search, const struct branch *branch);
 
-/* All ends and codecs of a branch whose next device is known. */
+/* Try all ends and codecs of a branch whose next device is known. */
 static void descend_next(struct search *search, const struct branch *branch, size_t next_kind)
 {
     const struct kinds *kinds = &search->kinds;
@@ -155,7 +155,7 @@ static void explore_all(struct search *search)
 #define CELLS_MAX 64
 /* An interval this narrow is not divided. */
 #define CELL_RATIO 1.02
-/* Share of the work for dividing. */
+/* Share of the work for dividing intervals. */
 #define DIVIDE_SHARE 0.8
 
 /* Plans by their longest pass, and their bound. */
@@ -198,8 +198,7 @@ static void add_cell(struct search *search, struct cells *cells, struct bound_pa
     }
 }
 
-/* Take out the cell with the least bound; false: none is left, or none that a plan could be
- * faster in. */
+/* Remove the cell with the least bound; false: none is left, or none may have a faster plan. */
 static bool take_cell(const struct search *search, struct cells *cells, struct cell *out)
 {
     size_t least = 0;
@@ -214,7 +213,7 @@ static bool take_cell(const struct search *search, struct cells *cells, struct c
     return true;
 }
 
-/* Divide the cell with the least bound, again and again. */
+/* Divide the cell with the least bound, repeatedly. */
 static void divide(struct search *search, struct cells *cells, double until)
 {
     struct cells narrow = {.count = 0};
@@ -235,8 +234,8 @@ static void divide(struct search *search, struct cells *cells, double until)
 }
 
 /* Begin with intervals around the longest pass of the best plan. The longest pass of any plan is at
- * least that of the longest unit, and a step is longer than that of all micro-batches. What no work
- * is left for is one interval, with the bound of all plans. */
+ * least that of the longest unit, and a step is longer than this pass for all micro-batches. If the
+ * work is used up, the rest is one interval with the bound of all plans. */
 static void split(struct search *search, struct cells *cells, double until)
 {
     static const double parts[] = {0.5, 0.7, 0.85, 0.95, 1.05, 1.2, 1.5, 2};
@@ -272,7 +271,7 @@ static void prepare_bounds(struct search *search, double work)
     }
 }
 
-/* Search the cells, that with the least bound first. What is not finished bounds the answer. */
+/* Search the cells, the one with the least bound first. Unfinished cells bound the answer. */
 static void explore_cells(struct search *search, struct cells *cells)
 {
     struct cell cell;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Where steps overlap, what more batches in flight than usual must gain. */
+/* The share that more batches in flight than usual must gain if steps overlap. */
 #define ASYNC_GAIN 0.05
 
 static struct timeline_rules rules_of(const struct flights *flights)
@@ -35,7 +35,7 @@ static size_t most_that_fit(const struct flights *flights, size_t index, size_t 
     return fits;
 }
 
-/* Where steps overlap all stages have at least the usual limits, and at most twice as many. */
+/* If steps overlap, all stages have at least the usual limits, and at most twice these. */
 static bool init_async(struct flights *flights)
 {
     const struct partition_problem *problem = flights->kinds->problem;
@@ -78,7 +78,7 @@ bool flights_init(struct flights *flights, const struct kinds *kinds, const stru
     return true;
 }
 
-/* Play the limits in `stage`. The stages that a limit held up, as bits. */
+/* Play the limits in `stage`. Return the stages that a limit held up, as bits. */
 static uint32_t play_for(struct flights *flights, double gain)
 {
     const struct timeline_rules rules = rules_of(flights);
@@ -100,7 +100,7 @@ static uint32_t play(struct flights *flights)
     return play_for(flights, KINDS_EQUAL);
 }
 
-/* Set a limit between that of the next stage and what fits. */
+/* Set a limit between that of the next stage and the largest that fits. */
 static void set_limit(struct flights *flights, size_t index, double wanted)
 {
     const size_t last = flights->layout->count - 1;
@@ -110,8 +110,8 @@ static void set_limit(struct flights *flights, size_t index, double wanted)
     flights->stage[index].in_flight = limit > least ? limit : least;
 }
 
-/* As many micro-batches as travel after the stage while the slowest stage or link works on one,
- * times `share`; at least `turns` for each stage from here on. */
+/* Set the limits to the number of micro-batches that are past the stage while the slowest stage or
+ * link works on one, times `share`; at least `turns` for each stage from here on. */
 static void fill_limits(struct flights *flights, double turns, double share)
 {
     const struct timeline_stage *stage = flights->stage;

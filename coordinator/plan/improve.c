@@ -102,7 +102,7 @@ static bool try_swapped(struct search *search, size_t a, size_t b)
     return search_try_order(search, order, best->count);
 }
 
-/* Take the device of stage `from` out and put it before stage `to`. */
+/* Move the device of stage `from` to before stage `to`. */
 static bool try_moved(struct search *search, size_t from, size_t to)
 {
     uint16_t order[PARTITION_STAGES_MAX];
@@ -138,7 +138,7 @@ static bool change_order(struct search *search)
     return better;
 }
 
-/* Put one more device of a kind anywhere, or in the place of another one. */
+/* Try to add a device of a kind at any place, or to replace another one. */
 static bool bring_in(struct search *search, size_t kind)
 {
     bool better = false;
@@ -172,7 +172,7 @@ static bool change_devices(struct search *search)
 
 /* ---- first plans ---- */
 
-/* The plan of the bound, with the fastest devices for its groups. */
+/* Play the plan that attains the bound, with the fastest devices for its groups. */
 void improve_path(struct search *search)
 {
     const struct kinds *kinds = &search->kinds;
@@ -202,7 +202,7 @@ void improve_path(struct search *search)
     }
 }
 
-/* The first `count` devices of a list of kinds. */
+/* Try the first `count` devices of a list of kinds. */
 static void try_list(struct search *search, const uint16_t *list, size_t count)
 {
     uint16_t order[PARTITION_STAGES_MAX];

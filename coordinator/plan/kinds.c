@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Share of the work of stage_memory that may go into finding the longest stages that fit. */
+/* Share of the work of stage_memory for finding the longest stages that fit. */
 #define FITS_SHARE 0.5
 
 /* ---- kinds ---- */
@@ -133,7 +133,7 @@ static void sort_by_speed(struct kinds *kinds)
 
 /* ---- memory ---- */
 
-/* Far above any bound of work, and sums of it stay finite. */
+/* Far above any bound of work, but small enough that sums of it stay finite. */
 #define CANCELLED_WORK 1e200
 
 bool kinds_cancelled(const struct kinds *kinds)
@@ -157,7 +157,7 @@ bool kinds_may_ask(const struct kinds *kinds, double share)
 }
 
 /* The end of the longest stage from `first` on that fits. The search starts just after `near` and
- * continues in growing steps: one question may take a millisecond. */
+ * continues in growing steps, because one call of stage_memory may take a millisecond. */
 static size_t longest_fit(const struct kinds *kinds, const struct kind *kind, size_t first,
                           size_t near)
 {
@@ -180,7 +180,7 @@ static size_t longest_fit(const struct kinds *kinds, const struct kind *kind, si
     return fits;
 }
 
-/* Whether the longest stages of two kinds are the same for certain. */
+/* Whether the longest stages of two kinds are certainly the same. */
 static bool same_fits(const struct kinds *kinds, size_t a, size_t b)
 {
     const struct partition_problem *problem = kinds->problem;
@@ -190,8 +190,8 @@ static bool same_fits(const struct kinds *kinds, size_t a, size_t b)
             problem->memory_class[kind[a].device] == problem->memory_class[kind[b].device]);
 }
 
-/* The smallest device first: once the questions are used up, units that fit one device count as
- * fitting the larger ones. */
+/* The smallest device first: when the work is used up, stages that fit a device count as the
+ * longest of the larger ones too. */
 static void fill_fits(struct kinds *kinds)
 {
     const size_t units = kinds->problem->unit_count;
@@ -242,8 +242,8 @@ static double states_of(const struct grouping *grouping, size_t stages_max)
     return states;
 }
 
-/* Merge the neighbours whose speeds differ least; among fast devices a difference counts more,
- * because the answer has those. */
+/* Merge the neighbours whose speeds differ least. A difference among fast devices counts more,
+ * because the answer uses them. */
 static void merge_two(const struct kinds *kinds, struct grouping *grouping)
 {
     size_t merged = 0;
@@ -268,7 +268,7 @@ static void merge_two(const struct kinds *kinds, struct grouping *grouping)
     }
 }
 
-/* Row `group` becomes at least as good as row `kind` in everything. */
+/* Make row `group` at least as good as row `kind` in every respect. */
 static void join_group(struct kinds *kinds, size_t group, size_t kind)
 {
     struct kind *to = &kinds->kind[group];

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* Measurements of a fit are finite in number: more information than this was not learned. */
+/* More information than a fit can have learned from its measurements. */
 #define INFORMATION_MAX 1e15
 
 static size_t at(size_t i, size_t j)
@@ -90,7 +90,7 @@ void latency_reset(const struct latency_start *start, struct latency_fit *fit)
     }
 }
 
-/* The comparisons are false for "not a number". */
+/* The comparisons are false for NaN. */
 static bool is_bounded(const double *features, double logarithm)
 {
     bool bounded = fabs(logarithm) <= LATENCY_TARGET_MAX;

@@ -1,11 +1,11 @@
-/* What the devices outside of a plan would change. */
+/* Finds the effect of each device outside of a plan. */
 #include <math.h>
 #include <string.h>
 
 #include "coordinator/plan/improve.h"
 #include "coordinator/plan/scratch.h"
 
-/* Work for each kind of device that is left out. */
+/* Work for each left-out kind of device. */
 #define LEFT_OUT_WORK 50000.0
 
 static bool in_plan(const struct partition_plan *plan, size_t device)
@@ -28,7 +28,8 @@ static bool fits_a_unit(const struct kinds *kinds, size_t kind)
     return false;
 }
 
-/* The fastest plan found with one more device of a kind, or with one in the place of another. */
+/* The step of the fastest plan found with an additional device of a kind, or with one that replaces
+ * another device. */
 static double seconds_with(struct search *search, const struct partition_plan *plan, size_t kind)
 {
     uint16_t order[PARTITION_STAGES_MAX + 1];

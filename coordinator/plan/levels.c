@@ -118,8 +118,8 @@ static void apply(size_t count, const double *chance, const double *in, double *
     }
 }
 
-/* Take out the part that all groups share, whose eigenvalue is 1, and scale to length 1, unless
- * nothing is left. */
+/* Remove the part that all groups share, whose eigenvalue is 1, and scale to length 1, unless the
+ * rest is 0. */
 static void centre(size_t count, double *value)
 {
     double mean = 0, squares = 0;
@@ -157,8 +157,9 @@ static void square(size_t count, double matrix[LEVELS_GROUPS_MAX][LEVELS_GROUPS_
     }
 }
 
-/* All eigenvalues are between 0 and 1. Without the part that all groups share, a high power of the
- * mean mix has columns of its eigenvector alone; the largest is the one of the largest diagonal. */
+/* All eigenvalues are between 0 and 1. Without the part that all groups share, the columns of a
+ * high power of the mean mix are multiples of its eigenvector; the largest column is that of the
+ * largest diagonal element. */
 double levels_second_eigenvalue(size_t count, const double *chance)
 {
     double matrix[LEVELS_GROUPS_MAX][LEVELS_GROUPS_MAX];
@@ -232,8 +233,8 @@ static bool reaches(const struct levels_problem *problem, double uniform, double
     return levels_has_gap(problem->count, chance, gap);
 }
 
-/* The gap is the least of values that are linear in the equal part, so it is concave: where half of
- * the last gap is reached, it stays above it. */
+/* The gap is a minimum of functions that are linear in the equal part, so it is concave: once it
+ * reaches half of the last gap, it stays above it. */
 double levels_chances(const struct levels_problem *problem, double *chance)
 {
     ASSERT(problem->count >= 2 && problem->count <= LEVELS_GROUPS_MAX);
@@ -325,7 +326,7 @@ static bool is_stale(const struct levels_side *side)
     return side->missed_periods > LEVELS_STALE_PERIODS;
 }
 
-/* The share of a side that takes over the other's state, whatever they weigh; 0: it does not. */
+/* The share of a side that takes over the other's state regardless of weights; 0: it does not. */
 static double taken(const struct levels_side *own, const struct levels_side *other)
 {
     if (own->successor != other->successor) {

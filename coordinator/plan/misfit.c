@@ -44,7 +44,7 @@ static int misfit(const struct kinds *kinds, size_t device, size_t first, size_t
                    bytes, cap, missing);
 }
 
-/* The devices with most memory, at most PARTITION_STAGES_MAX, or all in their order. */
+/* List the devices with the most memory, at most PARTITION_STAGES_MAX, or all in their order. */
 static size_t list_devices(const struct partition_problem *problem, size_t *list)
 {
     size_t count = 0;
@@ -72,7 +72,7 @@ int misfit_explain(const struct kinds *kinds, size_t stages_max, struct err *err
     size_t list[PARTITION_STAGES_MAX], first = 0;
     size_t count = list_devices(problem, list);
     count = count < stages_max ? count : stages_max;
-    /* A unit that fits nowhere explains more than the device at which the space ends. */
+    /* A unit that fits on no device explains more than the device at which the space ends. */
     for (size_t u = 0; u < problem->unit_count && !problem->in_order && !problem->end; u++) {
         if (problem->stage_memory(problem->arg, list[0], u, u + 1, 1, 1) >
             problem->memory_cap_bytes[list[0]]) {

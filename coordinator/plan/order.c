@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* Stages on kinds in an order, for plans with these passes. */
+/* Stages on kinds in a given order, for plans with these passes. */
 struct order {
     const struct kinds *kinds;
     const uint16_t *kind;

@@ -9,10 +9,10 @@
 #include "coordinator/plan/misfit.h"
 #include "coordinator/plan/scratch.h"
 
-/* Shares of the work: the fastest plan, and one with fewer devices. */
+/* Shares of the work: for the fastest plan, and for a plan with fewer devices. */
 #define FASTEST_SHARE 0.7
 #define FEWER_SHARE 0.1
-/* And the strict order of the fastest plans. */
+/* Share of the work for the strict order of the fastest plans. */
 #define STRICT_SHARE 0.05
 
 /* ---- life ---- */
@@ -120,7 +120,7 @@ static double moved_if(const struct partition_problem *problem, size_t device, s
     return bytes;
 }
 
-/* Give each stage a device of its kind, that which holds most of it. Return the moved bytes. */
+/* Give each stage the device of its kind that holds most of the stage. Return the moved bytes. */
 static double choose_devices(const struct search *search, const struct layout *layout,
                              size_t *device)
 {
@@ -145,8 +145,8 @@ static double choose_devices(const struct search *search, const struct layout *l
     return moved;
 }
 
-/* A plan with fewer devices that is as good as the fastest. Each search may take a share of the
- * work, all of them what the fastest plan leaves. */
+/* Find a plan with fewer devices that is as good as the fastest. Each search may use a share of the
+ * work, all together the work that the fastest plan left. */
 static void prefer_fewer(struct search *search, size_t stages_min, double limit, double work)
 {
     const double until = search->work + (1 - FASTEST_SHARE) * work;
@@ -163,7 +163,7 @@ static void prefer_fewer(struct search *search, size_t stages_min, double limit,
     }
 }
 
-/* Play a layout that moves less, and take it if it is within the limit. */
+/* Play a layout that moves fewer bytes, and take it if it is within the limit. */
 static void prefer(struct search *search, const struct layout *layout, double limit)
 {
     const struct layout best = search->best;
@@ -221,7 +221,7 @@ static void prefer_present_cuts(struct search *search, double limit)
     }
 }
 
-/* Boundaries take earlier codecs, within the limit. */
+/* Give boundaries earlier codecs, within the limit. */
 static void prefer_wider(struct search *search, double limit)
 {
     for (size_t i = 0; i + 1 < search->best.count; i++) {
@@ -270,8 +270,8 @@ static bool play_strict(struct search *search, const struct layout *layout,
     return true;
 }
 
-/* The plan that ties prefer comes first. The others may have other codecs, which must gain more
- * than the tie rule's share, so they are not tried where the search chooses codecs. */
+/* The preferred plan among ties comes first. Other plans may have other codecs, which must gain
+ * more than the tie rule's share, so they are not tried if the search chooses codecs. */
 static void offer_strict(struct search *search, double work)
 {
     const struct partition_problem *problem = search->kinds.problem;

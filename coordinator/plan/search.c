@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-/* A play that comes this close to the limit is worth a search of its in-flight limits. */
+/* A plan this close to the limit justifies a search of its in-flight limits. */
 #define CLOSE 1.1
-/* Of the longest pass of the best plan: a better one has hardly less. */
+/* Share of the best plan's longest pass. A better plan hardly has a shorter one. */
 #define PASS_SHARE 0.95
 
 bool search_faster(const struct search *search, double seconds)
@@ -60,7 +60,7 @@ bool search_try(struct search *search, const struct layout *layout, bool thoroug
     return keep(search, &flights);
 }
 
-/* The cuts are the best by the bound of plans whose longest pass is about that of the best plan. */
+/* The boundaries are the best by the bound of plans whose longest pass is about the best plan's. */
 bool search_try_order(struct search *search, const uint16_t *kind, size_t count)
 {
     const double pass = search->best.count > 0 ? search->best_pass : 0;

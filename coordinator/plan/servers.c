@@ -191,8 +191,8 @@ static bool may_add(const struct servers_scratch *scratch, const struct servers_
            layout->worker_count < SERVERS_STAGES_MAX;
 }
 
-/* The trial with the fastest `count` workers, as far as the plan may have them. So many of them
- * keep no units that the plan has enough devices. */
+/* Set the trial to the fastest `count` workers, within the limits of the plan. Enough of them keep
+ * no units, so that the plan has its least number of devices. */
 static bool take_fastest(struct servers_scratch *scratch, const struct servers_layout *servers,
                          size_t count)
 {
@@ -230,7 +230,7 @@ static void find_workers(struct servers_scratch *scratch, const struct servers_l
     }
 }
 
-/* The trial with one more worker, which keeps the order by speed. */
+/* Add a worker to the trial, in the order of speed. */
 static bool take_one_more(struct servers_scratch *scratch, const struct servers_trial *plan,
                           size_t device)
 {
@@ -249,8 +249,8 @@ static bool take_one_more(struct servers_scratch *scratch, const struct servers_
     return true;
 }
 
-/* Try each device without a share, and write what it would change. Return whether one was faster:
- * then scratch->best has it. */
+/* Try each device without a share, and write its effect. Return whether a trial was faster; then
+ * scratch->best has it. */
 static bool try_idle(struct servers_scratch *scratch, struct servers_plan *out)
 {
     out->idle_count = 0;
@@ -309,8 +309,7 @@ static void fill_pool(struct servers_scratch *scratch)
     }
 }
 
-/* To choose greedy segments takes time in proportion to the third power of the layers. The search
- * takes optimal ones in their place. */
+/* Choosing greedy segments takes O(layers^3), so the search uses optimal segments instead. */
 static bool is_greedy(const struct servers_problem *problem)
 {
     return !problem->automatic && problem->transfers == SEGMENTS_GREEDY;
@@ -342,9 +341,8 @@ static bool try_servers(struct servers_scratch *scratch, const size_t *server, s
     return placed;
 }
 
-/* The fastest plan with k servers: the given ones, or those with the fastest links. One server is
- * tried on every device of the pool, and two on every pair if one has no plan for want of memory.
- */
+/* Find the fastest plan with k servers: the given ones, or those with the fastest links. One server
+ * is tried on every device of the pool, and two on every pair if one server lacks the memory. */
 static bool find_plan(struct servers_scratch *scratch, size_t k)
 {
     const bool given = scratch->problem->server_end != NULL;
@@ -370,7 +368,7 @@ static void improve(struct servers_scratch *scratch, struct servers_plan *out)
     }
 }
 
-/* A plan from each number of servers that is wanted. Return whether the units fit on any. */
+/* Find a plan for each wanted number of servers. Return whether the units fit on any. */
 static bool find_plans(struct servers_scratch *scratch, size_t wanted)
 {
     const struct servers_problem *problem = scratch->problem;
@@ -392,7 +390,7 @@ static bool find_plans(struct servers_scratch *scratch, size_t wanted)
     return placed;
 }
 
-/* A search for any number of servers may pass a plan with the given one that is faster. */
+/* A search for any number of servers may find a faster plan with the given number. */
 static void find_on_the_way(struct servers_scratch *scratch)
 {
     const size_t wanted = scratch->problem->server_count;
@@ -430,7 +428,7 @@ static const struct servers_trial *choose_plan(const struct servers_scratch *scr
 
 /* ---- answer ---- */
 
-/* A power of 2 with which a step has at most SEARCH_BOUNDARIES places where a share may begin. */
+/* The power of 2 for which a share may begin at most at SEARCH_BOUNDARIES places of a step. */
 static size_t search_grain(size_t micro_batches)
 {
     size_t grain = 1;

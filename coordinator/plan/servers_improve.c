@@ -4,7 +4,7 @@
 
 #include "coordinator/plan/servers_place.h"
 
-/* Which devices may work under a layout that is tried. */
+/* The devices that may work in a trial layout. */
 enum team {
     TEAM_PRESENT, /* those of the best plan */
     TEAM_SERVERS, /* the servers: nothing that they keep is transferred */
@@ -28,7 +28,7 @@ static void set_team(const struct servers_scratch *scratch, enum team team,
     }
 }
 
-/* Try a layout. Shares for a given number of workers are not those of another. */
+/* Try a layout. Given shares fit only their own number of workers. */
 static bool try_layout(struct servers_scratch *scratch, const struct servers_layout *layout)
 {
     const struct servers_problem *problem = scratch->problem;
@@ -74,7 +74,7 @@ static bool try_servers(struct servers_scratch *scratch, struct servers_layout *
     return false;
 }
 
-/* Another device of the pool in the place of a server, or before it: a new one. */
+/* Try another device of the pool instead of a server, or as a new server before it. */
 static bool try_pool(struct servers_scratch *scratch, size_t at, bool add)
 {
     const struct servers_layout best = scratch->best.layout;
@@ -119,7 +119,7 @@ static bool try_without(struct servers_scratch *scratch, size_t at)
     return layout.server_count > 0 && try_servers(scratch, &layout);
 }
 
-/* One unit more, or less, for the server before the boundary. */
+/* Move a boundary by one unit: more, or fewer, for the server before it. */
 static bool try_boundary(struct servers_scratch *scratch, size_t at)
 {
     struct servers_layout layout = scratch->best.layout;

@@ -48,7 +48,7 @@ double servers_step_bytes(const struct servers_problem *problem, size_t first, s
     return bytes;
 }
 
-/* A stream asks every server at once, within the worker's own link. */
+/* A stream requests from all servers at once, within the rate of the worker's own link. */
 static void share_own(const struct servers_problem *problem, const struct servers_layout *layout,
                       size_t worker, struct segments_link *link)
 {
@@ -122,7 +122,7 @@ static struct segments_problem direction(const struct servers_times *times, size
     };
 }
 
-/* Seconds of one direction, and how many requests it has. */
+/* Return the seconds of one direction, and set its number of requests. */
 static double transfer(const struct servers_times *times, const struct segments_problem *of,
                        size_t *requests)
 {
@@ -235,8 +235,8 @@ static double link_seconds(const struct servers_times *times, const struct reduc
     return times_sent * bytes / times->problem->bytes_per_second[device];
 }
 
-/* From the last `done` to the new parameters of a server: it hears of the commit, adds what the
- * last contribution completes, exchanges norms and updates. */
+/* Return the seconds from the last `done` to a server's new parameters: it receives the commit,
+ * adds the sums that the last contribution completes, exchanges norms and updates. */
 static double commit_seconds(const struct servers_times *times, const struct reduce_range *share,
                              size_t server)
 {

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "coordinator/plan/servers_place.h"
 
-#define WORKER_WORK 8 /* to time the transfers of a worker takes as long as to time some shares */
+#define WORKER_WORK 8 /* timing a worker's transfers takes as long as timing this many shares */
 
 #define NO_PLAN_WORK 10 /* times the work of a search that has found no plan yet */
 

@@ -104,8 +104,8 @@ static double round_trip(const struct timeline_stage *stage, size_t first, size_
     return seconds;
 }
 
-/* Besides the bound of each stage and link: one micro-batch goes all the way, and every stage and
- * link does the same direction of all others after it or before it. */
+/* In addition to the bound of each stage and link: one micro-batch passes all stages, and each
+ * stage and link repeats the same direction for all others before or after it. */
 double stages_bound(const struct partition_problem *problem, const struct timeline_stage *stage,
                     size_t count)
 {

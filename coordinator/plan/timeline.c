@@ -13,7 +13,7 @@ struct ring {
     size_t taken, put;
 };
 
-/* A stage while it is played. All counts are from its last update on. */
+/* The state of a stage in the simulation. All counts are since its last update. */
 struct player {
     struct ring input, gradient;
     size_t inputs, gradients; /* taken from the rings: the arrivals at the stage's last check */
@@ -21,9 +21,9 @@ struct player {
     bool summed; /* its sum of squares is on its way */
     double norm_at,
         total_at;   /* when that of the next stage arrives, and the total; INFINITY: not sent yet */
-    bool waiting;   /* it looked and had nothing to do: it looks again when a tensor arrives */
+    bool waiting;   /* it found no work, and checks again when a tensor arrives */
     double free_at; /* end of its last work */
-    double saved_seconds; /* by which it is ahead of its share; at most TIMELINE_BURST_SECONDS */
+    double saved_seconds; /* unused running time of its share; at most TIMELINE_BURST_SECONDS */
     double forward_link_free_at;  /* to the next stage */
     double backward_link_free_at; /* to the previous stage */
 };
@@ -35,7 +35,7 @@ struct game {
     bool clips_norm, strict;
     uint32_t held;
     struct player player[PARTITION_STAGES_MAX];
-    double look_at[PARTITION_STAGES_MAX]; /* when each looks for work next */
+    double look_at[PARTITION_STAGES_MAX]; /* time of each stage's next check for work */
 };
 
 static void ring_put(struct ring *ring, double at)
@@ -58,7 +58,7 @@ static void ring_take(struct ring *ring, size_t *count, size_t limit, double now
     }
 }
 
-/* When the stage looks for work next. */
+/* The time at which the stage checks for work next. */
 static double look_at(const struct game *game, const struct player *player)
 {
     if (!player->waiting) {
@@ -132,8 +132,8 @@ static double send_sum(double *link_free_at, double ready_at, double latency_sec
     return send(link_free_at, ready_at, latency_seconds, -latency_seconds / 2);
 }
 
-/* The stage does work of that running time. It runs until it is as far ahead of its share of the
- * processor as it may be, then with stops. */
+/* Let the stage do work of this running time. It runs freely until it is too far ahead of its
+ * processor share, then with stops. */
 static void work(struct game *game, size_t index, double now, double seconds)
 {
     struct player *player = &game->player[index];
@@ -225,8 +225,8 @@ static size_t steps_played(size_t stage_count, const struct timeline_rules *rule
     return rules->async ? TIMELINE_ASYNC_STEPS * stage_count : TIMELINE_STEPS;
 }
 
-/* Seconds per step. Stages look for work in order of time, so whatever has arrived when one looks
- * is known by then. */
+/* Return the seconds per step. Stages check for work in the order of time, so all arrivals before a
+ * check are known by then. */
 static double play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches,
                    const struct timeline_rules *rules, uint32_t *held)
 {
@@ -259,7 +259,7 @@ static double play(const struct timeline_stage *stage, size_t stage_count, size_
         case SCHEDULE_BACKWARD: work_backward(&game, next, now); break;
         case SCHEDULE_UPDATE:
             work_update(&game, next, now);
-            /* The first stage ends every step: the last gradient is its. */
+            /* The first stage ends every step, because it has the last gradient. */
             steps += next == 0;
             if (next == 0 && steps == warm) {
                 warm_at = game.player[0].free_at;
