@@ -19,8 +19,8 @@
 #define TEXT_OF(number) #number
 #define TEXT(number) TEXT_OF(number)
 
-/* One transaction without a journal: a draft that is not kept is removed. The application id is
- * set last: a file without it is not whole. */
+/* One transaction without a journal, because a draft that is not kept is removed. The application
+ * id is set last: a file without it is incomplete. */
 static const char draft_pragmas[] =
     "PRAGMA page_size = 65536; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;"
     "PRAGMA locking_mode = EXCLUSIVE; PRAGMA secure_delete = OFF; PRAGMA temp_store = MEMORY;"
@@ -52,7 +52,7 @@ struct archive {
 
 /* ---- writing ---- */
 
-/* A name that a shell completed wrongly must not cost a file. */
+/* A wrongly completed name on a command line must not overwrite a file. */
 static int check_target(const char *path, struct err *err)
 {
     struct archive *archive = NULL;
@@ -241,7 +241,7 @@ void archive_close(struct archive_draft **place)
     if (draft->db) {
         sql_close(&draft->db);
     }
-    (void)unlink(draft->partial); /* after keep it is not there */
+    (void)unlink(draft->partial); /* after archive_keep it does not exist */
     sha256_free(&draft->hash);
     free(draft->piece);
     free(draft);

@@ -20,7 +20,7 @@
 
 #define FILE_BYTES_MAX (1u << 20) /* of a certificate or a key */
 #define PIECE_BYTES 65536
-/* What a backup needs beside its contents, as a share and at least. */
+/* The space that a backup needs beside its contents: a share of them, and a minimum. */
 #define OVERHEAD_SHARE 64
 #define OVERHEAD_BYTES (1u << 20)
 
@@ -135,8 +135,8 @@ static int append(void *arg, const void *data, size_t size, struct err *err)
     return archive_append(arg, data, size, err);
 }
 
-/* draft NULL: only read it. A blob that is missing or damaged is left out: the rest is worth
- * keeping. */
+/* Add a blob; draft NULL: only read it. A missing or damaged blob is left out, because the rest is
+ * worth keeping. */
 static int add_blob(struct archive_draft *draft, struct snapshot *snapshot,
                     const struct snapshot_blob *blob, struct backup_report *report, struct err *err)
 {

@@ -22,8 +22,8 @@
 #define OVERHEAD_SHARE 64
 #define OVERHEAD_BYTES (16u << 20) /* with the reserve of state.db */
 
-/* The parts of a state directory in the order in which they appear: a coordinator starts with
- * state.db alone, and refuses blobs without it. */
+/* The parts of a state directory in the order in which they appear. state.db is last, because a
+ * coordinator starts with state.db alone and rejects blobs without it. */
 static const char *const part_names[] = {"tls", "checkpoints.db", "state.db"};
 #define PARTS (sizeof(part_names) / sizeof(part_names[0]))
 
@@ -81,8 +81,8 @@ static void remove_draft(const struct restore *restore)
     remove_files(restore->draft);
 }
 
-/* State that a restore has not made stays. A restore that was interrupted between two parts has
- * left its draft, and no state.db. */
+/* Never replace state that no restore has made. A restore that was interrupted between two parts
+ * has left its draft, but no state.db. */
 static int check_unused(const struct restore *restore, struct err *err)
 {
     const bool interrupted = exists(restore->directory, DRAFT_NAME);
@@ -98,7 +98,7 @@ static int check_unused(const struct restore *restore, struct err *err)
     return 0;
 }
 
-/* An empty draft. Parts that an interrupted restore has published are removed with its draft. */
+/* Make an empty draft. Parts that an interrupted restore has published go with its draft. */
 static int make_draft(struct restore *restore, struct err *err)
 {
     struct stat status;
@@ -130,7 +130,7 @@ static int append_file(void *arg, const void *data, size_t size, struct err *err
     return file_draft_append(arg, data, size, err);
 }
 
-/* Names of files come from the backup: only those of certificates are taken. */
+/* File names come from the backup, so only those of certificates are accepted. */
 static int check_name(const char *name, struct err *err)
 {
     static const char letters[] =
@@ -185,7 +185,7 @@ static void upload_done(void *arg, int code, const char *sha256, uint64_t size,
     (void)pthread_mutex_unlock(&restore->lock);
 }
 
-/* Until at most `limit` uploads are not durable. The first failure of any. */
+/* Wait until at most `limit` uploads are not durable. Return the first failure of any. */
 static int wait_for_uploads(struct restore *restore, size_t limit, struct err *err)
 {
     (void)pthread_mutex_lock(&restore->lock);
@@ -260,7 +260,7 @@ static int fill(struct restore *restore, uint64_t min_free_bytes, struct err *er
 
 /* ---- publishing ---- */
 
-/* What root restores belongs to the user whose directory it is. */
+/* Files that root restores belong to the owner of the directory. */
 static int give_away(const struct restore *restore, const char *path, struct err *err)
 {
     return geteuid() == 0 && lchown(path, restore->user, restore->group)
@@ -338,7 +338,7 @@ static int run(struct restore *restore, const char *path, uint64_t min_free_byte
     if (rc == 0) {
         remove_draft(restore);
     }
-    return rc; /* a draft that stays says that the published parts are not the user's */
+    return rc; /* a remaining draft shows that the published parts are not the user's */
 }
 
 int backup_restore(const char *path, const char *directory, uint64_t min_free_bytes,

@@ -48,7 +48,7 @@ void blob_queue_done(struct blob_queue *queue)
     (void)pthread_mutex_destroy(&queue->lock);
 }
 
-/* Pages of its own: unwritten ones cost nothing, and a freed chunk returns to the system. */
+/* On separate pages: unwritten pages cost nothing, and a freed chunk returns to the system. */
 int blob_chunk_new(struct blob_upload *upload, struct blob_item **out, struct err *err)
 {
     struct blob_item *item = calloc(1, sizeof(*item));
@@ -185,7 +185,7 @@ static void stop_feeding(struct blob_queue *queue, struct blob_upload *upload, b
         (void)pthread_cond_wait(&queue->room, &queue->lock);
     }
     set_fed(queue, upload);
-    /* The last chunk needs no room: its memory was the upload's already. */
+    /* The last chunk needs no room, because the upload already had its memory. */
     if (complete && upload->partial && !upload->failure.code) {
         append_partial(queue, upload);
     }
@@ -258,7 +258,8 @@ void blob_queue_stop(struct blob_queue *queue)
 
 /* ---- the writer ---- */
 
-/* No more will come, or the batch is large enough: do not wait for the rest of the 100 ms. */
+/* Whether no more work will arrive or the batch is large enough, so that the writer need not wait
+ * for the rest of the 100 ms. */
 static bool batch_is_ready(const struct blob_queue *queue)
 {
     return queue->stopping || queue->room_wanted || queue->open_uploads == 0 ||

@@ -1,5 +1,5 @@
-/* Reading uses connections of its own, so that readers do not wait for the writer's transaction,
- * only for its commit. */
+/* Readers have separate connections, so that they do not wait for the writer's transaction, only
+ * for its commit. */
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +91,7 @@ void blob_pool_done(struct blob_pool *pool)
     (void)pthread_mutex_destroy(&pool->lock);
 }
 
-/* An open connection rather than one that has yet to be opened; BLOB_READERS when all are lent. */
+/* Return the slot of a free connection, an open one if possible; BLOB_READERS: all are lent. */
 static size_t free_slot(const struct blob_pool *pool)
 {
     size_t best = BLOB_READERS;
@@ -111,7 +111,7 @@ static void unlend(struct blob_pool *pool, size_t slot)
     (void)pthread_mutex_unlock(&pool->lock);
 }
 
-/* A connection for this thread, and the writer kept from committing until it is given back. */
+/* Lend a connection to this thread, and keep the writer from committing until its return. */
 static int borrow(struct blob_store *store, struct blob_connection **out, struct err *err)
 {
     struct blob_pool *pool = &store->pool;
@@ -188,7 +188,7 @@ int blob_reader_open(struct blob_store *store, const char *sha256, struct blob_r
     return 0;
 }
 
-/* With the last reader the pages that the connections hold have lost their use. */
+/* After the last reader the cached pages of the connections are no longer useful. */
 void blob_reader_close(struct blob_reader **place)
 {
     struct blob_reader *reader = *place;
@@ -199,7 +199,7 @@ void blob_reader_close(struct blob_reader **place)
     (void)pthread_mutex_lock(&pool->lock);
     pool->open_readers--;
     for (size_t i = 0; pool->open_readers == 0 && i < BLOB_READERS; i++) {
-        /* A lent slot is its borrower's: it may be opening its connection just now. */
+        /* A lent slot belongs to its borrower, which may be opening the connection. */
         if (!pool->lent[i] && pool->connection[i]) {
             (void)sqlite3_db_release_memory(pool->connection[i]->db);
         }
@@ -259,7 +259,7 @@ bool blob_untold_damage(struct blob_store *store, char out[BLOB_SHA256_SIZE])
     return there;
 }
 
-/* Whether the reader's copy is still the blob of that hash. */
+/* Whether the reader's copy is still the blob of its hash. */
 static int is_published(struct blob_connection *connection, const struct blob_reader *reader,
                         bool *out, struct err *err)
 {
@@ -282,8 +282,8 @@ static void add_damage(struct blob_pool *pool, const char *sha256)
     (void)pthread_mutex_unlock(&pool->lock);
 }
 
-/* Nothing is noted of a copy that was replaced or deleted while it was read. The borrowed
- * connection keeps the writer from replacing it between the look and the note. */
+/* Mark the blob as damaged, unless its copy was replaced or deleted while it was read. The borrowed
+ * connection keeps the writer from replacing it between the check and the mark. */
 static void note_damage(const struct blob_reader *reader)
 {
     struct blob_store *store = reader->store;
@@ -333,7 +333,7 @@ static int follow(struct blob_reader *reader, uint64_t offset, const void *data,
                    reader->sha256, found);
 }
 
-/* The row is not there: because the blob was deleted, or because the file is damaged? */
+/* Find out whether a row is missing because the blob was deleted or because the file is damaged. */
 static int missing(struct blob_connection *connection, const struct blob_reader *reader,
                    uint64_t index, struct err *err)
 {

@@ -172,8 +172,8 @@ bool blob_reclaim_step(struct blob_writer *writer)
     return rc == 0 && left;
 }
 
-/* Both have to be known before the first page is written. On a file that has them the second would
- * be a write: a start on a full disk could not do it. */
+/* Both must be set before the first page is written. On an existing file the second would be a
+ * write, which fails at a start on a full disk. */
 static int prepare_new_file(struct blob_writer *writer, struct err *err)
 {
     int64_t pages = 0;
@@ -224,8 +224,8 @@ static int read_totals(struct blob_writer *writer, int64_t *next_id, struct err 
     return rc;
 }
 
-/* Deleting needs a journal: a disk that is full leaves it for later, and the coordinator starts all
- * the same. */
+/* Deleting needs a journal. On a full disk it is postponed, and the coordinator starts
+ * nevertheless. */
 static int reclaim_at_start(struct blob_writer *writer, struct err *err)
 {
     int rc = blob_reclaim_all(writer, err);

@@ -1,5 +1,6 @@
-/* The feeding side of an upload: cut into chunks and hand over; the writer hashes them. Nothing
- * here waits for the disk, except one query of the free space at the start of an upload. */
+/* The feeding side of an upload: splits the bytes into chunks and queues them; the writer hashes
+ * them. It never waits for the disk, except for one query of the free space at the start of an
+ * upload. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

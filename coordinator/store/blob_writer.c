@@ -19,7 +19,7 @@ struct tally {
     uint64_t written;
 };
 
-/* Commit, or roll back when something failed before; no reader is inside the file meanwhile. */
+/* Commit, or roll back after an earlier failure; no reader uses the file meanwhile. */
 int blob_writer_end(struct blob_writer *writer, int rc, struct err *err)
 {
     int locked = pthread_rwlock_wrlock(&writer->store->commit_lock);
@@ -29,8 +29,8 @@ int blob_writer_end(struct blob_writer *writer, int rc, struct err *err)
     }
     if (rc) {
         sql_rollback(writer->db);
-        /* A commit that failed half way leaves its journal to the next connection: let that be
-         * ours, before any reader's. A fault of the disk shows at the next batch. */
+        /* After a commit that failed half way, the next connection plays back its journal. Do it
+         * here, before any reader. A disk fault shows at the next batch. */
         (void)sqlite3_exec(writer->db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
     }
     (void)pthread_rwlock_unlock(&writer->store->commit_lock);
@@ -98,8 +98,8 @@ static int withdraw(struct blob_writer *writer, const char *sha256, struct tally
     return rc;
 }
 
-/* All rows are there: from this transaction on the blob exists. The same content may exist already;
- * then this copy's rows are space to reclaim. */
+/* Publish a blob whose rows are complete: from this transaction on it exists. If the same content
+ * exists already, the rows of this copy are garbage. */
 static int publish(struct blob_writer *writer, struct blob_upload *upload, struct tally *tally,
                    struct err *err)
 {
@@ -248,7 +248,7 @@ static void refuse_when_full(struct blob_writer *writer, struct blob_item *items
     }
 }
 
-/* Once for each item, however often its transaction is tried. */
+/* Hash each item once, even if its transaction is repeated. */
 static void hash_items(const struct blob_item *items)
 {
     for (const struct blob_item *item = items; item; item = item->next) {
@@ -263,7 +263,7 @@ static void hash_items(const struct blob_item *items)
     }
 }
 
-/* Report sealed uploads, and the outcome of finished ones; everything is on the disk now. */
+/* Report sealed uploads and the outcome of finished ones, after all of them are on the disk. */
 static void report(struct blob_writer *writer, struct blob_item *items)
 {
     for (struct blob_item *item = items; item; item = item->next) {
@@ -323,7 +323,7 @@ void *blob_writer_run(void *arg)
             writer->has_garbage = blob_reclaim_step(writer);
         }
         if (!writer->has_garbage) {
-            /* The pages of the last batch are of no use to the next. */
+            /* The next batch does not need the cached pages of the last one. */
             (void)sqlite3_db_release_memory(writer->db);
         }
     }

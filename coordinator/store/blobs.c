@@ -21,7 +21,7 @@ static int make_paths(struct blob_store *store, const char *directory, struct er
     return file_make_directory(directory, 0700, err);
 }
 
-/* Commits come before new readers: a stream of readers must not keep the writer out. */
+/* Commits take precedence over new readers, so that a stream of readers cannot block the writer. */
 static int make_commit_lock(struct blob_store *store, struct err *err)
 {
     pthread_rwlockattr_t attributes;
@@ -117,7 +117,8 @@ void blob_close(struct blob_store **place)
 void blob_delete(struct blob_store *store, const char *sha256)
 {
     if (!blob_queue_delete(&store->queue, sha256)) {
-        /* Not lost: nothing refers to it, and the sweep at the next start removes it. */
+        /* The space is not lost: no row refers to the blob, and the sweep at the next start removes
+         * it. */
         log_warn("blob_delete_postponed", "sha256=%.80s", sha256);
     }
 }

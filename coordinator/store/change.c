@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-/* A record is the struct, whose pointers mean nothing, and the three texts after it with their
- * NULs. */
+/* A record is the struct, with meaningless pointers, and then its three texts with their NULs. */
 int change_log_append(struct buf *log, const struct change *change, struct err *err)
 {
     size_t id_size = strlen(change->row.id) + 1;

@@ -1,5 +1,5 @@
 /* Rows of measurements wait in memory and are written with the telemetry, in one transaction per
- * flush: they come with heartbeats, and none is worth a synchronous commit. */
+ * flush. They arrive with heartbeats and do not justify a synchronous commit each. */
 #include "coordinator/store/measurements.h"
 
 #include <sqlite3.h>
@@ -86,7 +86,7 @@ static const char *const texts[STATEMENTS] = {
         "DELETE FROM link_times WHERE " IS_UNKNOWN("sender") " OR " IS_UNKNOWN("receiver"),
 };
 
-/* A row that waits: the parameters of its statement. */
+/* A waiting row: the parameters of its statement. */
 struct item {
     enum measurement_statement statement;
     char text[TEXTS][TEXT_SIZE];

@@ -44,7 +44,7 @@ static int write_copy(sqlite3 *db, const char *path, struct err *err)
     return rc ? rc : sync_file(path, err);
 }
 
-/* The copy appears under its name when it is whole. */
+/* The copy appears under its name when it is complete. */
 static int make_backup(sqlite3 *db, const char *path, struct err *err)
 {
     char partial[PATH_MAX];
@@ -77,7 +77,7 @@ static int apply(sqlite3 *db, const struct embedded *migration, struct err *err)
     return 0;
 }
 
-/* One transaction: an attempt that is interrupted changes nothing, so that the next copies the same
+/* One transaction: an interrupted attempt changes nothing, so the next attempt copies the same
  * file. */
 static int apply_all(sqlite3 *db, const struct embedded *migrations, int first, int newest,
                      int application_id, struct err *err)

@@ -13,7 +13,7 @@
 
 #define PID_TEXT_SIZE 24
 
-/* The number in the lock file is for the message alone; the lock itself is flock's. */
+/* The number in the lock file is only for the message; the lock itself is that of flock. */
 static int held_by_another(int fd, const char *directory, const char *holder, struct err *err)
 {
     char text[PID_TEXT_SIZE];
@@ -46,8 +46,8 @@ int owner_take(const char *directory, const char *name, const char *holder, int 
     char text[PID_TEXT_SIZE];
     int size = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
     if (ftruncate(fd, 0) || pwrite(fd, text, (size_t)size, 0) != size) {
-        /* A full disk must not keep a coordinator from starting: the name of the owner is a
-         * courtesy. */
+        /* A full disk must not keep a coordinator from starting: the owner's name is only
+         * informative. */
         log_warn("owner_not_named", "path=%s", log_quote(path).text);
     }
     *out = fd;

@@ -15,7 +15,7 @@ enum content { BLOB, TEXT };
 static const struct reference {
     enum content content;
     const char *table, *path; /* of the hash in the document */
-    bool live;                /* jobs: what those that have ended name may be deleted */
+    bool live;                /* jobs: contents named only by ended jobs may be deleted */
 } references[] = {
     {BLOB, "datasets", "$.sha256", false},
     {BLOB, "checkpoints", "$.sha256", false},
@@ -85,7 +85,7 @@ int state_references(struct state_store *store, state_reference_fn visit, void *
     return references_visit(store->db, visit, arg, err);
 }
 
-/* A document that cannot be read fails the statement: then all texts stay. */
+/* An unreadable document fails the statement; then all texts stay. */
 int state_sweep_texts(struct state_store *store, size_t *removed, struct err *err)
 {
     char text[4 * SQL_SIZE] = "DELETE FROM descriptions WHERE id NOT IN (";

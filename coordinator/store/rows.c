@@ -36,8 +36,8 @@ struct statement_text {
 };
 
 #define COLUMNS "SELECT id, parent, revision, created_ms, document FROM "
-/* The document of a row that a search looks for, else NULL. A damaged document matches: whoever
- * reads it reports the damage. */
+/* The document of a row that matches a search, else NULL. A damaged document matches, so that its
+ * reader reports the damage. */
 #define MATCHING                                                                                   \
     "SELECT id, parent, revision, created_ms, CASE WHEN (?7 = '' AND ?8 = '') OR NOT "             \
     "json_valid(document) OR ((?7 = '' OR instr(?7, ',' || json_extract(document, '$.state') || "  \
@@ -77,7 +77,7 @@ static const struct statement_text statement_texts[ROW_STATEMENTS] = {
                                   NULL},
 };
 
-/* The prepared statement, not in use. */
+/* Return the prepared statement, which must not be in use. */
 static int statement_of(struct rows *rows, enum state_table table, int which, sqlite3_stmt **out,
                         struct err *err)
 {
@@ -95,8 +95,7 @@ static int statement_of(struct rows *rows, enum state_table table, int which, sq
             return rc;
         }
     }
-    /* A visitor that asks for the same kind of rows again would pull the cursor away from under its
-     * own list. */
+    /* A visitor that queries the same kind of rows would reset the cursor of its own list. */
     ASSERT(!sqlite3_stmt_busy(*slot));
     *out = *slot;
     return 0;
@@ -162,7 +161,7 @@ static const char *text_of(sqlite3_stmt *statement, int column)
     return text ? (const char *)text : "";
 }
 
-/* Step through the rows of a bound statement. *visited: how many there were. */
+/* Step through the rows of a bound statement. *visited: their number. */
 static int visit_rows(struct rows *rows, sqlite3_stmt *statement, state_visit_fn visit, void *arg,
                       size_t *visited, struct err *err)
 {

@@ -25,7 +25,7 @@
 struct snapshot {
     int lock;
     sqlite3 *state; /* in a read transaction */
-    sqlite3 *blobs; /* NULL: there is no checkpoints.db */
+    sqlite3 *blobs; /* NULL: no checkpoints.db */
     sqlite3_stmt *chunk;
     char *piece;                /* [BLOB_CHUNK_BYTES] */
     struct snapshot_blob *blob; /* sorted by hash, each once */
@@ -37,8 +37,8 @@ struct snapshot {
 
 static const char blobs_text[] = "SELECT sha256, id, size FROM blobs WHERE sha256 IS NOT NULL";
 
-/* The coordinator only asks for this lock and never holds it: looking must not refuse a backup. The
- * other lock of the file (owner.h) lets one backup run at a time. */
+/* The coordinator only queries this lock and never holds it, so that a query cannot make a backup
+ * fail. The other lock of the file (owner.h) allows one backup at a time. */
 static struct flock mark_of(short type)
 {
     return (struct flock){.l_type = type, .l_whence = SEEK_SET};
@@ -72,7 +72,7 @@ static int compare_blobs(const void *a, const void *b)
 {
     const struct snapshot_blob *left = a, *right = b;
     const int by_hash = strcmp(left->sha256, right->sha256);
-    /* Of one hash the newest copy comes first: an older one was damaged, or is gone. */
+    /* The newest copy with a hash comes first: an older one was damaged, or is deleted. */
     return by_hash ? by_hash : (left->id < right->id) - (left->id > right->id);
 }
 
@@ -142,7 +142,7 @@ static int add_references(struct snapshot *snapshot, struct err *err)
     return rc ? rc : naming.code;
 }
 
-/* Keep one of each hash, and count those without a copy. */
+/* Keep one entry per hash, and count the hashes without a copy. */
 static void merge(struct snapshot *snapshot)
 {
     size_t kept = 0;
@@ -159,8 +159,8 @@ static void merge(struct snapshot *snapshot)
     snapshot->count = kept;
 }
 
-/* The rows between two lists of the blobs: a blob that a row names was stored before it and is
- * deleted after it, so it is in one of them, unless it came and went in between. */
+/* Read the rows between two lists of the blobs. A blob is stored before the row that names it and
+ * deleted after it, so it is in one of the lists, unless it was stored and deleted in between. */
 static int survey(struct snapshot *snapshot, struct err *err)
 {
     int64_t pages = 0, page_bytes = 0;
@@ -198,7 +198,7 @@ static int survey_until_whole(struct snapshot *snapshot, struct err *err)
 
 /* ---- opening ---- */
 
-/* A command that root runs must not leave files that the coordinator cannot open. */
+/* A command run by root must not leave files that the coordinator cannot open. */
 static void give_to_owner_of(const char *directory, int fd)
 {
     struct stat status;
@@ -365,7 +365,8 @@ int snapshot_copy_state(struct snapshot *snapshot, const char *path, struct err 
     return rc;
 }
 
-/* Copy a chunk, so that the file is locked for a moment only: the coordinator's commits wait. */
+/* Copy a chunk, so that the file is locked only briefly, because the coordinator's commits wait for
+ * it. */
 static int read_chunk(struct snapshot *snapshot, const struct snapshot_blob *blob, uint64_t index,
                       size_t size, struct err *err)
 {

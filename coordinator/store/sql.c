@@ -42,9 +42,9 @@ int sql_fail(sqlite3 *db, const char *what, struct err *err)
     return err_set(err, error_code(db), "%s: %s (SQLite %d)", what, sqlite3_errmsg(db), extended);
 }
 
-/* SQLite would create the file readable by all; the journals take the mode of the database. A file
- * that is there is not opened: the close would release the locks of all connections of this
- * process. */
+/* SQLite would create the file readable by all; the journals take the mode of the database. An
+ * existing file is not opened, because closing it would release the locks of all connections of
+ * this process. */
 static int create_private(const char *path, struct err *err)
 {
     FD_AUTO int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -134,7 +134,7 @@ void state_close(struct state_store **place)
     *place = NULL;
 }
 
-/* A turn of megabytes is rare: its memory is not kept for the next. */
+/* A turn of megabytes is rare, so its memory is freed afterwards. */
 static void clear_log(struct state_store *store)
 {
     if (store->log.capacity > LOG_BYTES_KEPT) {
@@ -168,8 +168,7 @@ static int retry_on_reserve(struct state_store *store, struct err *err)
     return replay(store, err);
 }
 
-/* A full disk without a reserve: from here on changes are only logged, until a commit finds room
- * for all of them. */
+/* On a full disk without a reserve, only log changes until a commit finds room for all of them. */
 static int hold_when_full(struct state_store *store, int rc)
 {
     if (rc == ERR_FULL) {
@@ -238,7 +237,7 @@ int state_check_room(const struct state_store *store, uint64_t min_free_bytes, s
 {
     uint64_t free_bytes = 0;
     int rc = file_free_bytes(store->directory, &free_bytes, err);
-    /* Uncommitted changes are written twice: to the journal, and from there to their place. */
+    /* Uncommitted changes are written twice: to the journal, and from there to the database. */
     const uint64_t least_bytes = min_free_bytes + 2 * store->log.size;
     if (rc == 0 && free_bytes < least_bytes) {
         rc = err_set(err, ERR_FULL, "'%s' has %llu bytes free; %llu must stay free",

@@ -96,7 +96,7 @@ static int copy_text(char out[TEXT_SIZE], const char *text, const char *what, st
     return 0;
 }
 
-/* Room for one more point, flushed if need be. */
+/* Make room for one more point, by a flush if necessary. */
 static int make_room(struct state_store *store, struct err *err)
 {
     struct telemetry *telemetry = store->telemetry;
@@ -167,8 +167,8 @@ int state_flush(struct state_store *store, struct err *err)
 {
     ASSERT(!store->in_transaction);
     struct telemetry *telemetry = store->telemetry;
-    /* Tried at every flush until the disk has room again; the warning was given when the reserve
-     * went. */
+    /* Retried at every flush until the disk has room again; the release of the reserve logged a
+     * warning. */
     (void)reserve_refill(store->reserve);
     if (telemetry->count == 0 && !measurements_wait(store->measurements)) {
         return 0;
@@ -177,8 +177,8 @@ int state_flush(struct state_store *store, struct err *err)
     int rc = write_points(store, &inner);
     measurements_written(store->measurements, rc == 0); /* the history is the first to go */
     if (rc) {
-        /* Telemetry never takes the reserve: the points stay until the disk has room, as far as
-         * memory is given. */
+        /* Telemetry never uses the reserve: the points wait in their bounded memory until the disk
+         * has room. */
         return err_set(err, rc, "telemetry: %s", inner.text);
     }
     telemetry->count = 0;

@@ -11,7 +11,7 @@
 
 #define INCREMENTAL 2
 #define STEP_PAGES 128 /* some milliseconds */
-/* Free pages that stay for the next rows: each that moves is written again. */
+/* Free pages that stay for the next rows, because each page that moves is written again. */
 #define KEPT_PAGES 256
 #define KEPT_SHARE 8
 
