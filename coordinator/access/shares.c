@@ -75,7 +75,7 @@ size_t shares_of_address(struct shares *shares, uint64_t address, int64_t now_ms
 {
     const uint64_t hash = mix(address ^ shares->seed);
     const size_t first = shares->tokens + (size_t)(hash % SETS) * WAYS;
-    size_t chosen = first + (size_t)(hash >> 32) % WAYS; /* all are busy: shared */
+    size_t chosen = first + (size_t)(hash >> 32) % WAYS; /* all are busy: share one */
     int64_t oldest_ms = INT64_MAX;
     for (size_t place = first; place < first + WAYS; place++) {
         struct share *share = &shares->share[place];

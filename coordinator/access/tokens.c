@@ -133,8 +133,8 @@ size_t tokens_find_name(const struct tokens *tokens, const char *name, int64_t w
     return TOKENS_NONE;
 }
 
-/* Hashes are compared whole, and all of them: neither the bytes that agree nor the place of the
- * token show in the time. */
+/* Compare all hashes completely, so that the time reveals neither equal bytes nor the place of the
+ * token. */
 size_t tokens_find_secret(const struct tokens *tokens, const char *secret)
 {
     char sha256[HASH_TEXT_SIZE];
@@ -179,7 +179,7 @@ static int64_t ended_ms(const struct token *token, int64_t wall_ms)
                                                              : token->expires_ms;
 }
 
-/* A free place, else that of the token that ended first, whose row goes. */
+/* Find a free place, else that of the token that ended first, and delete that token's row. */
 static int make_room(struct tokens *tokens, int64_t wall_ms,
                      bool (*may_drop)(void *arg, size_t place), void *arg, size_t *out,
                      struct err *err)
@@ -203,7 +203,7 @@ static int make_room(struct tokens *tokens, int64_t wall_ms,
     return state_delete(tokens->state, STATE_TOKENS, tokens->entry[*out].token.id, err);
 }
 
-/* The given name, or else the role and the end of the id. */
+/* Set the given name or, without one, the role and the end of the id. */
 static void name_token(struct token *token, const char *given)
 {
     const char *end = token->id + strlen(token->id) - ID_END;
@@ -289,7 +289,8 @@ int tokens_revoke(struct tokens *tokens, size_t place, int64_t wall_ms, struct e
     return rc;
 }
 
-/* A use that waits to be written. A clock that was set back makes no rows until it catches up. */
+/* Whether a use waits to be written. After the clock was set back, no row is written until it
+ * catches up. */
 static bool is_due(const struct entry *entry)
 {
     return entry->used_ms - entry->token.last_used_ms >= USE_WRITTEN_MS ||

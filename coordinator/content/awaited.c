@@ -40,7 +40,7 @@ bool awaited_has(const struct coordinator *coordinator, const char *sha256)
     return false;
 }
 
-/* Mark the blob where it is protected. */
+/* Mark the blob as unwanted in all its protections. */
 static bool mark_unwanted(struct coordinator *coordinator, const char *sha256)
 {
     bool found = false;
@@ -72,7 +72,7 @@ static bool names_blob(void *arg, const struct state_row *row)
     return !search->found;
 }
 
-/* The core does not know the models of jobs that have ended: their rows do. */
+/* The core does not know the models of ended jobs; only their rows name them. */
 static bool is_model(struct coordinator *coordinator, const char *sha256)
 {
     struct search search = {.sha256 = sha256};

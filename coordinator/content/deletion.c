@@ -10,7 +10,7 @@
 
 #define PIECE_PARTS 1024 /* of one event: its step has room for an action of each */
 
-/* What belongs to the object. */
+/* The rows and blobs that belong to the object. */
 struct belongings {
     char (*sha256)[SHA256_SIZE];
     size_t count, capacity, unit_count;
@@ -165,8 +165,8 @@ static int find(struct coordinator *coordinator, struct belongings *all)
     return 0;
 }
 
-/* After the commit. While it is held, or if the store has failed, the blobs wait for the sweep of
- * the next start. Those that the core refused to delete are needed. */
+/* Discard the blobs after the commit. While the commit is held, or if the store has failed, they
+ * wait for the sweep of the next start. Blobs that the core refused to delete are still needed. */
 static void discard_blobs(struct coordinator *coordinator, const struct belongings *all)
 {
     if (!turn_settle(coordinator->turn) || turn_held(coordinator->turn)) {
@@ -177,9 +177,9 @@ static void discard_blobs(struct coordinator *coordinator, const struct belongin
     }
 }
 
-/* A job of sub-models has a part for each attempt, also for those that a damaged model caused: any
- * number. Those that exceed a piece are forgotten before the job, so that a crash in between leaves
- * a job that can be deleted. */
+/* A job of sub-models may have any number of parts: one for each attempt, also for attempts that a
+ * damaged model caused. Parts beyond one piece are deleted before the job, so that a crash in
+ * between leaves a job that can be deleted. */
 static void delete_all(struct coordinator *coordinator, struct event *event,
                        const struct belongings *all, struct http_exchange *exchange,
                        const struct turn_extra *extra)

@@ -11,7 +11,7 @@
 #include "libtrain/formats/class_names.h"
 #include "libtrain/model/slim.h"
 
-/* Posted to the loop: an action's effect begins no turn of its own. */
+/* Posted to the loop, because an action's effect must not begin a turn of its own. */
 struct derived {
     struct work_job job; /* first */
     struct coordinator *coordinator;
@@ -42,8 +42,8 @@ void derived_let_go(struct derived_set *set)
     set->count = 0;
 }
 
-/* The names of a group's outputs, as those of an ordinary job with its view; none if the target's
- * have none. */
+/* Set the names of a group's outputs, as for an ordinary job with its view; none if the target's
+ * outputs have none. */
 static int name_outputs(const struct model *target, const struct class_groups *groups, size_t group,
                         struct name_list *out, struct err *err)
 {
@@ -97,7 +97,7 @@ int derived_add_groups(struct derived_set *set, const struct submodel_options *o
     return rc;
 }
 
-/* The target, with the units frozen that the joint phase leaves as they are. */
+/* Add the target, with the units frozen that the joint phase does not train. */
 int derived_add_joint(struct derived_set *set, const struct submodel_options *options,
                       const struct catalog_entry *target, struct err *err)
 {

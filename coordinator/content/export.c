@@ -18,7 +18,7 @@
 #include "schema/wire.h"
 
 #define EXPORT_PIECE_BYTES (1u << 20)
-#define CENTER_ROWS_MAX ((size_t)UNITS_MAX * 4) /* of a job: the newest versions stand first */
+#define CENTER_ROWS_MAX ((size_t)UNITS_MAX * 4) /* of a job: the newest versions come first */
 
 /* An open export. The worker reads the model, so its catalog entry is pinned: the job may be
  * cancelled meanwhile. */
@@ -59,14 +59,14 @@ static bool goes_on(void *arg)
     return !work_stopping(export->coordinator->work);
 }
 
-/* Copy the part of a unit's blob that is exported. */
+/* Copy the exported part of a unit's blob. */
 static int copy_unit(struct export *export, size_t unit, struct err *err)
 {
     struct state_layout *layout = NULL;
     struct blob_reader *reader = NULL;
     uint64_t size = 0;
-    /* Only a part of it is copied, but all of it is compared: the trained model must not contain
-     * damage. */
+    /* Only a part of the blob is copied, but all of it is compared with its hash: the trained model
+     * must not contain damage. */
     int rc = state_layout_new(export->model, unit, &export->optimizer, &layout, err);
     rc = rc ? rc
             : blob_check(export->coordinator->blobs, export->unit[unit].sha256, goes_on, export,
@@ -125,7 +125,7 @@ static void export_run(struct work_job *job)
     export->code = rc;
 }
 
-/* On the loop's thread again: report to the core. */
+/* Report to the core, on the loop's thread. */
 static void export_report(struct export *export)
 {
     struct event event = {.type = EVENT_EXPORTED, .exported = export->result};
@@ -206,7 +206,7 @@ struct evaluation export_evaluation(const struct job_spec *spec)
     return evaluation;
 }
 
-/* The worker's input, read by the loop's thread. */
+/* Read the worker's input on the loop's thread. */
 static int gather(struct export *export, const struct job *job, struct err *err)
 {
     struct coordinator *coordinator = export->coordinator;

@@ -58,7 +58,7 @@ static bool goes_on(void *arg)
     return !work_stopping(harvested->coordinator->work);
 }
 
-/* All of a blob is compared with its hash first: the model must not contain damage. */
+/* Compare the whole blob with its hash first: the model must not contain damage. */
 static int open_part(struct harvested *harvested, const char *sha256, struct checkpoint_blob *out)
 {
     struct blob_store *blobs = harvested->coordinator->blobs;
@@ -66,8 +66,8 @@ static int open_part(struct harvested *harvested, const char *sha256, struct che
     return rc ? rc : checkpoint_blob_open(blobs, sha256, out, &harvested->err);
 }
 
-/* The correction of "other": from what the group drew, not more than there is, to all samples of
- * the job. On its own data a device may have other shares of the classes. */
+/* Return the correction of the prior of "other": from the samples that the group drew, at most all,
+ * to all samples of the job. On its own data a device may have other shares of the classes. */
 static double prior_of(const struct harvested *harvested, const struct class_group *group)
 {
     const struct parent *parent = &harvested->parent;
@@ -132,7 +132,8 @@ static int write_harvest(struct harvested *harvested)
     return harvest_write(&harvest, write_piece, harvested, &harvested->err);
 }
 
-/* The model of the joint phase, whose rows of missing classes are those of the harvest again. */
+/* Write the model of the joint phase. Its rows of missing classes become those of the harvest
+ * again. */
 static int write_joint(struct harvested *harvested)
 {
     int64_t class_of[COUNTED_CLASSES_MAX];
@@ -234,7 +235,7 @@ static void harvested_done(struct work_job *job)
     }
 }
 
-/* The worker's input, read by the loop's thread. */
+/* Read the worker's input on the loop's thread. */
 static int gather(struct harvested *harvested, const struct job *job, const struct parent *parent)
 {
     struct coordinator *coordinator = harvested->coordinator;

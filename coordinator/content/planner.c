@@ -11,7 +11,7 @@
 #include "coordinator/core/placement.h"
 #include "coordinator/core/question.h"
 
-/* One search at a time. While it runs, `planning` and what follows are the worker's. */
+/* One search at a time. While it runs, the worker owns `planning` and the members after it. */
 struct search {
     struct work_job job; /* first */
     struct planner *planner;

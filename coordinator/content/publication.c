@@ -28,7 +28,7 @@ static void publish(struct work_job *job)
 {
     struct publication *publication = (struct publication *)job;
     struct coordinator *coordinator = publication->coordinator;
-    if (!coordinator->blobs) { /* closed, which dropped the upload */
+    if (!coordinator->blobs) { /* the store was closed, which dropped the upload */
         publication->code =
             err_set(&publication->err, ERR_CANCELLED, "the coordinator is stopping");
         publication->done(publication->arg);

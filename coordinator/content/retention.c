@@ -35,7 +35,7 @@ static bool read_row(void *arg, const struct state_row *row)
         return true;
     }
     memcpy(rows->row[rows->count].id, row->id, strlen(row->id) + 1);
-    /* A row that cannot be read is kept: the start names it. */
+    /* An unreadable row is kept: the next start reports it. */
     const bool ended =
         wire_read(&job_record, row->document, row->document_size, rows->job, &faults, &err) == 0 &&
         job_state_ended(rows->job->state);
@@ -50,8 +50,8 @@ static bool is_due(const struct coordinator_config *config, const struct retenti
            (config->keep_days > 0 && ended_ms < wall_ms - config->keep_days * DAY_MS);
 }
 
-/* A job that cannot be deleted, because a live one starts from its checkpoint, is tried again by
- * the next walk. */
+/* If a job cannot be deleted, because a live one starts from its checkpoint, the next walk retries
+ * it. */
 static bool delete_job(struct coordinator *coordinator, const char *id)
 {
     struct err err = {0};
@@ -75,7 +75,8 @@ static bool thin(struct coordinator *coordinator, const char *id)
     return thinned > 0;
 }
 
-/* Returns whether something was written: enough for one piece. */
+/* Delete the job or thin its metrics, if due. Returns whether a row was changed, which is enough
+ * for one piece. */
 static bool keep_or_delete(struct coordinator *coordinator, const struct retention *retention,
                            const char *id, int64_t ended_ms, int64_t wall_ms)
 {

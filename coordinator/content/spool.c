@@ -20,7 +20,7 @@ struct spool {
     struct spool_config config;
     int fd;
 
-    /* While busy, these are the worker's. */
+    /* While busy, the worker owns these. */
     char *writing;
     size_t writing_size;
     uint64_t written; /* offset of the buffer being written */
@@ -75,7 +75,7 @@ static void spool_flush(struct spool *spool)
     work_submit(spool->config.work, &spool->job);
 }
 
-/* The last thing done with a spool: its owner may free it. */
+/* The last use of a spool: its owner may free it. */
 static void spool_settle(struct spool *spool)
 {
     if (spool->finished && !spool->busy && spool->settled) {
@@ -110,7 +110,7 @@ static void spool_done(struct work_job *job)
     spool_settle(spool);
 }
 
-/* Some file systems cannot make a file without a name: then it has one for a moment. */
+/* Some file systems cannot create an unnamed file: then it has a name for a moment. */
 static int open_unnamed(const char *directory)
 {
     int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

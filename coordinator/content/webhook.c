@@ -14,7 +14,7 @@
 #include "schema/wire.h"
 
 #define CURSOR_ROW "webhook_cursor"
-#define ROWS_A_LOOK 256 /* of other events: the loop does other things meanwhile */
+#define ROWS_A_LOOK 256 /* of other events, so that the loop can do other work in between */
 #define CALL_MS 10000
 #define BODY_MAX 4096 /* a stored event has less */
 #define REPLY_MAX ((size_t)64 << 10)
@@ -60,7 +60,7 @@ static bool read_newest(void *arg, const struct state_row *row)
     return false;
 }
 
-/* Without room on the disk the row stays behind, and a restart repeats some messages. */
+/* On a full disk the row is not updated, and a restart repeats some messages. */
 static void store_cursor(const struct webhook *webhook)
 {
     const struct coordinator *coordinator = webhook->coordinator;
@@ -83,8 +83,8 @@ static void store_cursor(const struct webhook *webhook)
     }
 }
 
-/* A first start begins with the next event, and says so in the row: an event that waits for its
- * receiver across a restart must not be taken for an old one. */
+/* The first start begins with the next event and records that in the row, so that a later start
+ * does not skip an event that waits for its receiver. */
 static int load_cursor(struct webhook *webhook, struct err *err)
 {
     struct state_store *state = webhook->coordinator->state;
@@ -128,11 +128,11 @@ static void run_call(struct work_job *job)
     if (!call->code) {
         call->code = http_client_call(client, &request, &call->result, &call->err);
     }
-    /* The answer's text is not looked at. */
+    /* The answer's text is ignored. */
     call->code = call->code == ERR_LIMIT && call->result.status > 0 ? 0 : call->code;
 }
 
-/* The path and query of the URL may be secret, so the log gets only what went wrong. */
+/* The path and query of the URL may be secret, so the log gets only the error. */
 static void describe(const struct webhook *webhook, char *out, size_t size)
 {
     const struct call *call = &webhook->call;
@@ -248,7 +248,7 @@ static void find(struct webhook *webhook, uint64_t events)
     if (state_list(webhook->coordinator->state, STATE_EVENTS, NULL, webhook->cursor, ROWS_A_LOOK,
                    false, look_at_row, &search, &err)) {
         log_error("webhook_failed", "id=none error=%s", log_quote(err.text).text);
-        webhook->seen = events; /* the next event tries again */
+        webhook->seen = events; /* the next event triggers a retry */
         webhook->behind = false;
         return;
     }

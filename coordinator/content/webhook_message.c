@@ -69,9 +69,9 @@ int webhook_sign(const struct webhook_key *key, const char *id, int64_t wall_ms,
     return 0;
 }
 
-/* Answers about the message: the receiver cannot read it (Bad Request, Content Too Large,
- * Unsupported Media Type, Unprocessable Content), or wants no more (Gone). Any other is about the
- * receiver or a proxy before it, which may be repaired: docs/adr/0130. */
+/* These answers reject the message: the receiver cannot read it (Bad Request, Content Too Large,
+ * Unsupported Media Type, Unprocessable Content), or wants no more messages (Gone). Any other
+ * answer is about the receiver or a proxy before it, which may be repaired: docs/adr/0130. */
 static bool is_rejection(int status)
 {
     static const int rejections[] = {400, 410, 413, 415, 422};
