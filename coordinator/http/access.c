@@ -81,7 +81,7 @@ static void answer_limited(struct coordinator *coordinator, struct http_exchange
     answer_problem(exchange, PROBLEM_TOO_MANY, "%s", text);
 }
 
-/* Answer unauthorized, or too_many to an address that tries again and again. */
+/* Answer unauthorized, or too_many to an address with too many attempts. */
 static bool refuse(struct coordinator *coordinator, struct http_exchange *exchange,
                    const char *challenge, const char *text)
 {
@@ -146,7 +146,7 @@ static const char *bearer_of(const char *header)
                                                   : NULL;
 }
 
-/* The place of a token, in whatever state; TOKENS_NONE. */
+/* Return the place of a token in any state; TOKENS_NONE: unknown. */
 static size_t find_token(const struct coordinator *coordinator, const char *text)
 {
     struct join_token read;
@@ -155,8 +155,8 @@ static size_t find_token(const struct coordinator *coordinator, const char *text
                : TOKENS_NONE;
 }
 
-/* Whether the token at the place is active; false: a problem was answered, `unknown` if there is
- * none. Of a token that is not accepted any more the holder may know why. */
+/* Check that the token at the place is active; false: a problem was sent, `unknown` if there is no
+ * token. The holder of a token that is no longer accepted may know the reason. */
 static bool check_active(struct coordinator *coordinator, struct http_exchange *exchange,
                          size_t place, const char *unknown)
 {
@@ -177,7 +177,7 @@ static bool check_active(struct coordinator *coordinator, struct http_exchange *
     return true;
 }
 
-/* A request with a token. */
+/* Admit a request with a token. */
 static bool admit_token(struct coordinator *coordinator, struct http_exchange *exchange,
                         const char *secret)
 {

@@ -76,7 +76,7 @@ const struct device *agent_of_key(const struct coordinator *coordinator, const c
     return NULL;
 }
 
-/* A key that nobody knows: a device that has not joined, or needs not to. */
+/* Check an unknown key: the device has not joined, or need not join. */
 static bool may_enrol(struct coordinator *coordinator, struct http_exchange *exchange,
                       const struct enroll_request *request)
 {
@@ -92,7 +92,7 @@ static void find_source(const struct http_exchange *exchange, char out[ADDRESS_H
     address_host(&address, out);
 }
 
-/* An agent that listens at all its addresses is called at the one that it calls from. */
+/* If an agent listens at all its addresses, peers call it at the source address of its calls. */
 static void complete_address(char address[URL_SIZE], const char *source)
 {
     static const char *const all[] = {"://0.0.0.0:", "://[::]:"};
@@ -153,7 +153,7 @@ void serve_enroll(void *context, struct http_exchange *exchange)
     turn_event(coordinator->turn, &event, exchange, NULL);
 }
 
-/* A living device keeps its connection whatever strangers do. */
+/* A live device keeps its connection regardless of strangers. */
 static void know_agent(struct coordinator *coordinator, struct http_exchange *exchange,
                        const struct heartbeat *heartbeat)
 {
@@ -163,9 +163,9 @@ static void know_agent(struct coordinator *coordinator, struct http_exchange *ex
     }
 }
 
-/* The body names its device, and the device's enrolment the version that it is judged by. A device
- * that nobody knows, or in another boot (upgraded since a backup), is asked to enrol, whatever it
- * reports. */
+/* The body names its device, and the device's enrolment states the version for reading it. An
+ * unknown device, or one in another boot (upgraded since a backup), must enrol again, regardless of
+ * its report. */
 static bool read_heartbeat(struct coordinator *coordinator, struct http_exchange *exchange,
                            struct heartbeat *out)
 {
@@ -343,8 +343,7 @@ void serve_assignment(void *context, struct http_exchange *exchange)
 
 /* ---- blobs and data sets for agents ---- */
 
-/* The device that asks for content, with no parameters but its own; NULL when the problem was
- * answered. */
+/* Return the device that requests content, without other parameters; NULL: a problem was sent. */
 static const struct device *asking_device(struct coordinator *coordinator,
                                           struct http_exchange *exchange)
 {

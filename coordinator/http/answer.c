@@ -14,7 +14,7 @@
 
 static const char content_type_json[] = "application/json; charset=utf-8";
 
-/* For terminals and tools that read lines. */
+/* End the body with a newline, for terminals and tools that read lines. */
 static int end_line(struct buf *body, struct err *err)
 {
     return body->size ? buf_append(body, "\n", 1, err) : 0;
@@ -157,7 +157,7 @@ void answer_faults(struct http_exchange *exchange, const struct record_faults *f
     send_problem(exchange, PROBLEM_INVALID_FIELDS, detail, faults);
 }
 
-/* on_limit: what a limit that was met means here. */
+/* on_limit: the problem for ERR_LIMIT. */
 static void send_err(struct http_exchange *exchange, const struct err *err,
                      enum problem_code on_limit)
 {

@@ -52,8 +52,8 @@ void audit_origin(const struct coordinator *coordinator, const struct http_excha
     (void)snprintf(out->path, sizeof(out->path), "%s", http_path(exchange));
 }
 
-/* Drop the oldest rows: those of the day after the last one that is kept once a day, those beyond
- * the number now and then. */
+/* Drop the oldest rows: rows older than DAYS_KEPT once a day, rows beyond ROWS_KEPT from time to
+ * time. */
 static int trim(struct coordinator *coordinator, int64_t wall_ms, struct err *err)
 {
     struct edge_audit *audit = &coordinator->edge->audit;

@@ -10,8 +10,8 @@
 #include "coordinator/http/upload.h"
 #include "libtrain/state/trained_stream.h"
 
-/* The upload of an average of groups, a file as of a trained model: judged as it comes, stored,
- * then reported to the core. */
+/* The upload of an average of groups, a file like that of a trained model: checked as it arrives,
+ * stored, then reported to the core. */
 struct average_upload {
     struct upload frame;          /* first */
     struct trained_stream stream; /* what it is judged by */
@@ -57,7 +57,8 @@ static bool read_average(struct http_exchange *exchange, struct average_upload *
            read_real(exchange, "test_accuracy", 1, &average->accuracy);
 }
 
-/* The job of the average, and *model, its model; NULL: it is not expected, which is answered. */
+/* Return the job of the average, and its model in *model; NULL: the average is not expected, and a
+ * problem was sent. */
 static const struct job_spec *find_job(const struct core *core, struct http_exchange *exchange,
                                        const struct average_upload *upload,
                                        const struct model **model)

@@ -23,7 +23,7 @@
 #define EVENTS_KEEP 100000 /* rows */
 #define PING_MS 15000
 #define TYPES_MAX 64    /* of public_event_types */
-#define SKIPPED_MAX 256 /* rows of other jobs in one read: the loop does other things meanwhile */
+#define SKIPPED_MAX 256 /* rows of other jobs in one read: the loop also has other work */
 
 struct frame {
     char text[EVENT_TEXT_MAX]; /* "id: ...\nevent: ...\ndata: {...}\n\n" */
@@ -35,7 +35,7 @@ struct frame {
 struct reader {
     struct event_stream *stream;
     struct http_exchange *exchange; /* NULL: free */
-    struct job_id job;              /* of whose events it reads; "": all */
+    struct job_id job;              /* reads only events of this job; "": all */
     uint64_t next;                  /* number of the event it reads next */
     size_t sent;                    /* bytes of that event already given */
     char replay_after[ID_SIZE];   /* events older than the ring: read from the store after this id;
@@ -48,7 +48,7 @@ struct reader {
 struct event_stream {
     struct state_store *state;
     struct rng_stream words;
-    struct id_series ids; /* readers resume by id: ids rise, whatever the clock does */
+    struct id_series ids; /* readers resume by id, so ids rise regardless of the clock */
     bool ending;
     struct frame *ring;        /* [RING_EVENTS]; event number n lies at n % RING_EVENTS */
     uint64_t added, published; /* event numbers */
@@ -180,7 +180,7 @@ static bool wants(const struct reader *reader, const struct job_id *job,
            id_equal(reader->job.text, parent->text);
 }
 
-/* Returns whether to go on to the next row. */
+/* Returns whether to continue with the next row. */
 static bool replay_row(void *arg, const struct state_row *row)
 {
     struct reader *reader = arg;
@@ -206,8 +206,8 @@ static uint64_t ring_start(const struct event_stream *stream)
     return stream->added > RING_EVENTS ? stream->added - RING_EVENTS : 0;
 }
 
-/* Put the next event that is older than the ring into `pending`; caught up: leave "replay" and go
- * on in the ring. All rows are published: nothing is added meanwhile. */
+/* Copy the next event that is older than the ring into `pending`. If there is none, end the replay
+ * and continue in the ring. All rows are published, because no event is added meanwhile. */
 static int replay_next(struct event_stream *stream, struct reader *reader)
 {
     struct err err = {0};
@@ -321,7 +321,7 @@ void event_stream_serve(struct event_stream *stream, struct http_exchange *excha
                       &source);
 }
 
-/* A reader in the middle of an event does not read at present: it needs no ping. */
+/* A reader in the middle of an event is not reading at present, so it needs no ping. */
 static void ping(struct reader *reader)
 {
     if (reader->sent == 0 && reader->pending_sent == reader->pending_size) {

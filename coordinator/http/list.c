@@ -47,7 +47,7 @@ static bool check_parameters(struct http_exchange *exchange, const struct list_f
     return answer_check_query(exchange, allowed);
 }
 
-/* The next word of a list with commas. false: there is none. */
+/* Read the next word of a comma-separated list. false: none. */
 static bool next_word(const char **text, char out[WORD_MAX])
 {
     if (!*text) {
@@ -94,7 +94,7 @@ static bool read_name(struct http_exchange *exchange, struct list *list)
     }
     const size_t length = strlen(text);
     const bool beginning = length > 1 && text[length - 1] == '*';
-    /* One that is too long stays too long, and is no name. */
+    /* A name that is too long is truncated to a length that is still invalid. */
     snprintf(name, sizeof(name), "%.*s", length <= NAME_SIZE ? (int)length - beginning : NAME_SIZE,
              text);
     if (!name_valid(name)) {
@@ -105,8 +105,8 @@ static bool read_name(struct http_exchange *exchange, struct list *list)
     return true;
 }
 
-/* The length of the pair that `text` begins with. A value may have commas: only the one before a
- * further KEY= ends it. */
+/* Return the length of the pair at the start of `text`. A value may have commas: only a comma
+ * before a further KEY= ends it. */
 static size_t pair_length(const char *text)
 {
     const char *comma = strchr(text, ',');
@@ -234,7 +234,7 @@ static void note_key(struct list *list, const char *key)
     memcpy(list->last, key, strlen(key) + 1);
 }
 
-/* Whether another item fits; notes that there is more where not. */
+/* Whether another item fits; if not, notes that there are more. */
 static bool has_room(struct list *list, const char *key)
 {
     if (list->failed || list->count == list->limit) {
@@ -305,7 +305,7 @@ void list_end(struct http_exchange *exchange, struct list *list)
 
 /* ---- rows ---- */
 
-/* A search passes the rows that do not match, without their documents. */
+/* A search passes rows that do not match without their documents. */
 struct search {
     struct list *list;
     list_visit_fn visit;

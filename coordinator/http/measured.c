@@ -24,7 +24,7 @@ static bool device_known(struct coordinator *coordinator, struct http_exchange *
     return true;
 }
 
-/* Takes the list. NULL: there was no memory for one. */
+/* Takes the list. NULL: out of memory. */
 static void answer_list(struct http_exchange *exchange, const struct record *record, void *list)
 {
     if (list) {
@@ -36,7 +36,7 @@ static void answer_list(struct http_exchange *exchange, const struct record *rec
     }
 }
 
-/* The items are few numbers each: a page is as long as it may be, unless a query asks for less. */
+/* An item has few numbers, so a page has the maximal length unless the query asks for less. */
 static bool read_limit(struct http_exchange *exchange, int64_t *out)
 {
     return answer_query_int(exchange, "limit", 1, LIST_LIMIT_MAX, LIST_LIMIT_MAX, out);

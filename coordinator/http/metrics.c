@@ -1,5 +1,5 @@
-/* GET /v1/jobs/{id}/metrics. A page may have 10,000 items. The loop's thread reads the rows, a
- * portion a turn, as state.db is its own; a worker writes them as text, which takes longer. */
+/* GET /v1/jobs/{id}/metrics. A page may have 10,000 items. The loop's thread, which owns state.db,
+ * reads the rows, one portion per turn; a worker writes them as text, which takes longer. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,9 +16,9 @@
 #include "schema/heartbeat.h"
 
 #define METRICS_LIMIT_DEFAULT 1000
-#define METRICS_OF_STEP_MAX 8 /* names there may be of one step */
+#define METRICS_OF_STEP_MAX 8 /* most metrics of one step */
 #define PORTION_METRICS 1000
-#define PAGES_MAX 64 /* that are being written: each may have 2 MB */
+#define PAGES_MAX 64 /* written at once: each may have 2 MB */
 #define CURSOR_SIZE (ID_SIZE + 48)
 
 struct point {
@@ -33,8 +33,8 @@ struct metric_place {
     int64_t step;
 };
 
-/* A page holds whole steps: the next one starts after its last step, which is the cursor. A job
- * with parts has the metrics of one part after those of another. */
+/* A page holds complete steps. Its last step is the cursor, after which the next page starts. For a
+ * job with parts the metrics of one part follow those of another. */
 struct metric_page {
     struct work_job job; /* first: the worker gets it as struct metric_page */
     struct coordinator *coordinator;
@@ -52,8 +52,7 @@ struct metric_page {
     struct buf body;
     size_t count;
     struct metric_place last;
-    size_t whole_size; /* of the body up to the last step that the limit has room for; 0: not even
-                          one */
+    size_t whole_size; /* of the body up to the last step within the limit; 0: no step fits */
     struct metric_place whole; /* that step */
     bool more;                 /* the limit is reached and there are further steps */
     int code;
@@ -118,7 +117,7 @@ static void client_gone(void *arg)
     page->exchange = NULL;
 }
 
-/* More than the limit: the last step goes to the next page, unless it is the only one. */
+/* If the page exceeds the limit, move its last step to the next page, unless it is the only one. */
 static void cut_page(struct metric_page *page)
 {
     if (page->count > page->limit && page->whole_size > 0) {
@@ -154,7 +153,8 @@ static void answer_page(struct metric_page *page)
     }
 }
 
-/* How many further metrics say all: where the limit is reached, whether there is another step. */
+/* Return how many further metrics to read: up to the limit, and enough to see whether another step
+ * follows. */
 static size_t wanted(const struct metric_page *page)
 {
     size_t left = page->count < page->limit ? page->limit - page->count : 1;
@@ -180,7 +180,7 @@ static bool is_last(const struct metric_page *page)
     return page->ended && page->next.part + 1 == page->parts.count;
 }
 
-/* A portion is of one part: that of the one before, or of the next that has metrics. */
+/* Read a portion of one part: the part of the preceding portion, or the next one with metrics. */
 static int read_portion(struct metric_page *page, struct err *err)
 {
     int rc;

@@ -31,7 +31,7 @@ static int unknown_model(const struct coordinator *coordinator, const char *name
     for (size_t i = 0; !rc && i < core_model_count(coordinator->core); i++) {
         rc = buf_printf(&names, err, ", %s", core_model_at(coordinator->core, i)->name);
     }
-    /* A list that does not fit is cut: the first names are help enough. */
+    /* A list that does not fit is truncated: its first names are enough help. */
     return err_set(err, ERR_NOT_FOUND, "no model '%s'; there are %s%s", name, names.data,
                    rc ? " ..." : "");
 }
@@ -79,7 +79,7 @@ static struct model_row zoo_row(const char *name, const char *text)
     return row;
 }
 
-/* A key is the place in the zoo or the name, after the digit of its part of the list. */
+/* A key is the digit of the part of the list, followed by the index in the zoo or by the name. */
 #define KEY_OF_ZOO "0%03zu"
 #define KEY_OF_POSTED "1%s"
 
@@ -166,7 +166,7 @@ static int resolve(const char *name, const struct dataset *dataset, struct descr
     return description_parse(out->description, &fit, &out->model, faults, err);
 }
 
-/* A fault of a model that a field names is the field's. */
+/* Report a fault of a named model at the field that names it. */
 static void answer_model_faults(struct http_exchange *exchange, const struct record_faults *faults,
                                 const char *field)
 {

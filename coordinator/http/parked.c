@@ -8,7 +8,7 @@
 
 #define PARKED_NONE SIZE_MAX
 #define LOOKS_A_RUN                                                                                \
-    32 /* a look writes an answer: thousands at once would hold up every other request */
+    32 /* each check writes an answer: thousands at once would delay all other requests */
 
 struct entry {
     struct http_exchange *exchange; /* NULL: free */

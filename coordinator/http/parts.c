@@ -15,7 +15,7 @@ struct listing {
     int code;
 };
 
-/* The place of a job that has ended, without reading the rest of its long row. */
+/* Read the part of an ended job, without the rest of its long row. */
 static int read_place(const struct state_row *row, struct part_of *out, struct err *err)
 {
     json_auto_t *document = NULL;
@@ -32,7 +32,7 @@ static int read_place(const struct state_row *row, struct part_of *out, struct e
     return 0;
 }
 
-/* A part more, of this id. NULL: out of memory. */
+/* Add a part with this id. NULL: out of memory. */
 static struct part_row *add_part(struct parts *parts, const char *id)
 {
     void *grown = grow(parts->row, sizeof(*parts->row), parts->count, &parts->capacity);

@@ -16,7 +16,7 @@
 #include "schema/job_check.h"
 #include "schema/what_if.h"
 
-/* A question, while it waits for its turn and its answers. */
+/* A question that waits for its searches. */
 struct asked {
     struct planner_question question; /* first */
     struct coordinator *coordinator;
@@ -100,7 +100,7 @@ static bool resolve_spec(struct asked *asked, struct http_exchange *exchange)
 
 /* ---- jobs of groups ---- */
 
-/* A question about a live job of groups is one about a job with its fields and groups. */
+/* Treat a question about a live job of groups as one about a new job with its fields and groups. */
 static bool take_parent(struct asked *asked, const struct parent *parent,
                         struct http_exchange *exchange)
 {
@@ -128,7 +128,7 @@ static bool take_parent(struct asked *asked, const struct parent *parent,
     return true;
 }
 
-/* What cannot be assumed of a job of groups. false: a problem was answered. */
+/* Reject assumptions that are not supported for a job of groups. false: a problem was sent. */
 static bool check_groups(const struct asked *asked, struct http_exchange *exchange)
 {
     const struct plan_question *question = &asked->asked;
@@ -192,7 +192,7 @@ static void sort(struct plan_combination *list, size_t count)
     }
 }
 
-/* The core answers, in a turn. Look for the key again: another request may have used it
+/* Let the core answer, in a turn. Check the key again, because another request may have used it
  * meanwhile. */
 static void answer(struct asked *asked)
 {
@@ -261,7 +261,7 @@ static void take_plan(struct asked *asked, const struct event_planned *planned)
     asked->next++;
 }
 
-/* The job of the question; NULL: it has ended, or the question is about none. */
+/* Return the job of the question; NULL: it has ended, or the question names no job. */
 static const struct job *job_of(const struct asked *asked)
 {
     return core_job(asked->coordinator->core, asked->asked.job.text);
@@ -279,7 +279,7 @@ static bool write_spec(const struct asked *asked, size_t index, struct job_spec 
     return true;
 }
 
-/* Whether the fastest combination is to be compared with other ways to train. */
+/* Whether to compare the fastest combination with other ways to train. */
 static bool compares(const struct asked *asked)
 {
     const struct job *job = job_of(asked);

@@ -27,13 +27,13 @@ static const struct dataset *find_dataset(struct coordinator *coordinator, const
     return dataset;
 }
 
-/* An uploaded data set beside the training data. */
+/* An uploaded data set other than the training data. */
 struct beside {
     const struct dataset *data;
     const char *pointer; /* of its name */
 };
 
-/* Labels are numbers: each has to mean the same class in both. */
+/* Check that each label number means the same class in both data sets. */
 static int compare_classes(struct coordinator *coordinator, const struct dataset *train,
                            const struct beside *beside, const struct name_list *names,
                            struct record_faults *faults, struct err *err)
@@ -104,7 +104,7 @@ static int resolve_view(struct posted_job *posted, const struct dataset *train,
                : 0;
 }
 
-/* The rules between an epoch and the job. */
+/* Check the rules between an epoch and the job. */
 static void check_epoch(const struct posted_job *posted, const struct dataset *train,
                         struct record_faults *faults)
 {
@@ -125,7 +125,7 @@ static void check_epoch(const struct posted_job *posted, const struct dataset *t
     }
 }
 
-/* The names of the classes; those of data that stay on devices are known from the test set. */
+/* Find the class names; for data that stay on devices the test set has them. */
 static int find_class_names(struct coordinator *coordinator, const struct dataset *train,
                             const struct dataset *test, struct posted_job *posted, struct err *err)
 {
@@ -136,7 +136,7 @@ static int find_class_names(struct coordinator *coordinator, const struct datase
                   : 0;
 }
 
-/* What the joint phase trains on where the training data stay on devices. */
+/* Resolve the data of the joint phase if the training data stay on devices. */
 static int resolve_joint(struct coordinator *coordinator, struct posted_job *posted,
                          struct record_faults *faults, struct err *err)
 {
@@ -200,7 +200,7 @@ static int resolve_data(struct coordinator *coordinator, struct posted_job *post
     return rc;
 }
 
-/* The file that version 0 is taken from. */
+/* Resolve the file that is the source of version 0. */
 static void resolve_checkpoint(struct coordinator *coordinator, struct posted_job *posted,
                                struct record_faults *faults)
 {
@@ -219,7 +219,7 @@ static void resolve_checkpoint(struct coordinator *coordinator, struct posted_jo
     }
 }
 
-/* The description of a model that is given by name; gives ownership. */
+/* Find the description of a named model; the caller owns it. */
 static int find_model(struct coordinator *coordinator, const char *name,
                       struct record_faults *faults, json_t **out, struct err *err)
 {
@@ -269,8 +269,8 @@ static int check_sizes(const struct job_spec *spec, const struct model *model, b
     return rc;
 }
 
-/* Make a catalog entry of the model's description, its own or that of its name, and check the
- * fields that depend on it. */
+/* Make a catalog entry of the model's description, given or found by name, and check the fields
+ * that depend on it. */
 static int resolve_model(struct coordinator *coordinator, struct posted_job *posted,
                          const json_t *named, struct record_faults *faults, struct err *err)
 {

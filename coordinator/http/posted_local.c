@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the device offers to the job, or NULL. */
+/* Return the device's offer for the job, or NULL. */
 static const struct offer *offer_of(const struct device *device, const struct job_spec *spec)
 {
     const bool there = device->state != DEVICE_REMOVED && !device->pending;
@@ -24,7 +24,8 @@ static size_t count_form(const struct core *core, const struct job_spec *spec, c
     return count;
 }
 
-/* The form that most devices offer, the first one of equals. An offer of it, or NULL. */
+/* Choose the form that most devices offer, the first one in a tie. Return such an offer, or NULL.
+ */
 static const struct offer *choose_form(const struct core *core, struct job_spec *spec)
 {
     const struct offer *best = NULL;

@@ -9,7 +9,7 @@
 #include "libtrain/model/slim.h"
 #include "schema/job_check.h"
 
-/* Whether the classes of a data set are known one by one. */
+/* Check that the samples of each class of a data set are known. */
 static void check_counts(const struct posted_job *posted, const struct dataset *data,
                          const char *pointer, struct record_faults *faults)
 {
@@ -30,7 +30,7 @@ static void check_counts(const struct posted_job *posted, const struct dataset *
     }
 }
 
-/* Its group could not learn a class without samples. */
+/* Check that each class has samples: a group cannot learn a class without samples. */
 static void check_each(const struct dataset *train, bool local, struct record_faults *faults)
 {
     for (size_t c = 0; c < train->class_count_count && !faults->more; c++) {
@@ -41,14 +41,14 @@ static void check_each(const struct dataset *train, bool local, struct record_fa
     }
 }
 
-/* The groups of a job that leaves them open: at least so many, of equal width. */
+/* Return the least number of groups, of equal width, of a job that does not give its groups. */
 static size_t least_groups(const struct submodel_options *options)
 {
     const int64_t set = options->group_count > 0 ? options->group_count : 2;
     return (size_t)(set * options->replicas);
 }
 
-/* Whether the model has enough channels, and only ops that can be divided. */
+/* Check that the model has enough channels and only divisible ops. */
 static int check_slices(const struct posted_job *posted, struct record_faults *faults,
                         struct err *err)
 {
@@ -82,7 +82,7 @@ static int check_slices(const struct posted_job *posted, struct record_faults *f
     return rc;
 }
 
-/* Each given group has a batch to train on. */
+/* Check that each given group has at least one batch to train on. */
 static void check_epochs(const struct posted_job *posted, struct record_faults *faults)
 {
     const struct class_groups *groups = &posted->groups;
@@ -104,7 +104,7 @@ static void check_epochs(const struct posted_job *posted, struct record_faults *
     }
 }
 
-/* Planned groups have one, on any devices. */
+/* Check the same of planned groups, on any devices. */
 static int check_plan(const struct posted_job *posted, struct record_faults *faults,
                       struct err *err)
 {
@@ -116,7 +116,7 @@ static int check_plan(const struct posted_job *posted, struct record_faults *fau
     return rc;
 }
 
-/* Widths of given groups are the same on any devices. */
+/* Plan the widths of given groups, which do not depend on the devices. */
 static int plan_widths(struct posted_job *posted, struct record_faults *faults, struct err *err)
 {
     int rc =
@@ -128,7 +128,7 @@ static int plan_widths(struct posted_job *posted, struct record_faults *faults, 
     return rc;
 }
 
-/* A group's labels are added to those of the job: one device must be able to have them all. */
+/* A group's labels are added to those of the job: one device must be able to have all of them. */
 static void check_labels(const struct posted_job *posted, struct record_faults *faults)
 {
     const struct job_spec *spec = &posted->spec;

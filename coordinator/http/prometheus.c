@@ -216,7 +216,7 @@ static void write_incidents(struct exposition *out, const struct incident_log *l
 
 /* ---- jobs ---- */
 
-/* A value of a job or a device; NAN: it has none, and no sample. */
+/* Values of a job or a device; NAN: no value, and no sample. */
 static double job_step(const struct job *job)
 {
     return (double)job->progress.step;
@@ -330,7 +330,7 @@ static double device_works(const struct device *device, int64_t now_ms)
     return device->job.text[0] != '\0';
 }
 
-/* What a device reports holds while it reports. */
+/* A reported value is valid only while the device reports. */
 static double reported(const struct device *device, double value)
 {
     return device->state == DEVICE_ONLINE || device->state == DEVICE_SUSPECT ? value : NAN;

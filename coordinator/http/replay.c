@@ -11,7 +11,7 @@
 #include "coordinator/http/edge.h"
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
-#define STATUS_AT SHA256_SIZE /* "<64 digits> <3 digits> <19 digits> " in front of the body */
+#define STATUS_AT SHA256_SIZE /* "<64 digits> <3 digits> <19 digits> " before the body */
 #define REVISION_AT (STATUS_AT + 3 + 1)
 #define BODY_AT (REVISION_AT + 19 + 1)
 
@@ -88,7 +88,7 @@ static bool take_stored(void *arg, const struct state_row *row)
     return false;
 }
 
-/* The key was used today or yesterday. */
+/* Find the answer to a key that was used today or yesterday. */
 static int find_stored(struct coordinator *coordinator, const char *key, struct stored *stored)
 {
     int rc = 0;
@@ -119,8 +119,7 @@ static int forget_old(struct coordinator *coordinator, struct err *err)
     return rc;
 }
 
-/* Whether the answer to a new key can be kept for as long as is promised; false when a problem was
- * answered. */
+/* Check that the answer to a new key can be kept for its time; false: a problem was sent. */
 static bool can_keep(struct coordinator *coordinator, struct http_exchange *exchange)
 {
     struct err err = {0};
@@ -181,7 +180,7 @@ static void answer_stored(struct http_exchange *exchange, const struct turn_extr
     }
 }
 
-/* Each token has keys of its own: what one did is not shown to another. */
+/* Keys are separate for each token, so that no token sees the answers to another one. */
 static void note_key(const struct coordinator *coordinator, const struct http_exchange *exchange,
                      const char *key, struct turn_extra *extra)
 {

@@ -161,7 +161,7 @@ static bool is_foreign(const struct coordinator *coordinator, struct http_exchan
     return false;
 }
 
-/* Whether the coordinator lives is answered whatever its callers did. */
+/* The health check is answered regardless of its caller's rights and limits. */
 static bool is_health(const struct http_exchange *exchange)
 {
     return strcmp(http_path(exchange), "/healthz") == 0;
@@ -201,8 +201,8 @@ static void guard(void *context, struct http_exchange *exchange)
     }
 }
 
-/* An agent's first requests must get through when strangers have taken all that is theirs, and so
- * must the question whether the coordinator lives. */
+/* An agent's first requests and the health check must be served even when strangers use up their
+ * whole share. */
 static bool is_reserved(void *context, const struct http_exchange *exchange)
 {
     (void)context;
@@ -236,7 +236,7 @@ void routes_look(struct coordinator *coordinator)
     coordinator->edge->refusals = now.requests + now.connections;
 }
 
-/* A route without a role, or for tokens above the last one, would be open to nobody. */
+/* No caller could use a route without a role, or with a role above the last one. */
 static void check_roles(void)
 {
     for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {

@@ -15,7 +15,7 @@
 
 static const char *const no_query[] = {NULL};
 
-/* The token as it is shown. */
+/* The token in the form of answers. */
 static struct token shown(const struct token *token)
 {
     struct token copy = *token;
@@ -69,7 +69,7 @@ static void answer_token(struct http_exchange *exchange, int status, const struc
     }
 }
 
-/* The place of the path's token; TOKENS_NONE: the problem was answered. */
+/* Return the place of the path's token; TOKENS_NONE: a problem was sent. */
 static size_t named_token(const struct coordinator *coordinator, struct http_exchange *exchange)
 {
     const char *id = http_param(exchange, "id");
@@ -119,7 +119,7 @@ static int begin(struct coordinator *coordinator, struct err *err)
     return state_in_transaction(coordinator->state) ? 0 : state_begin(coordinator->state, err);
 }
 
-/* Beside the change: who made it, and the answer for its Idempotency-Key. */
+/* Store, with the change, the audit row and the answer for its Idempotency-Key. */
 static int note(struct coordinator *coordinator, const struct http_exchange *exchange,
                 const struct turn_extra *extra, const struct record *record, const void *value,
                 const struct token *token, int status, struct err *err)
@@ -147,7 +147,7 @@ static bool settle(struct coordinator *coordinator, struct http_exchange *exchan
     return !turn_held(coordinator->turn);
 }
 
-/* A join token also says by which authority a machine verifies this coordinator. */
+/* A join token also names the authority by which a machine verifies this coordinator. */
 static void write_secret(const struct coordinator *coordinator, const struct token *token,
                          const char *secret, char out[JOIN_TOKEN_SIZE])
 {
@@ -176,7 +176,7 @@ static int create(struct coordinator *coordinator, struct http_exchange *exchang
     }
     shares_reset(access->shares, place);
     created.token = shown(tokens_at(access->tokens, place));
-    /* A repeated answer is without the secret: only its hash is ever stored. */
+    /* A repeated answer lacks the secret, because only its hash is stored. */
     rc = note(coordinator, exchange, extra, &token_created_record, &created, &created.token, 201,
               err);
     write_secret(coordinator, &created.token, secret, created.secret);

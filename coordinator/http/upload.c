@@ -11,7 +11,7 @@
 #include "coordinator/http/edge.h"
 #include "schema/token.h"
 
-/* No longer in progress. */
+/* End an upload that is no longer in progress. */
 static void upload_end(struct upload *upload)
 {
     awaited_end(&upload->publication.awaited);
