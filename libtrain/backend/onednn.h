@@ -1,9 +1,9 @@
 /* onednn.h: passes of convolutions by oneDNN, an optional library (PACELINE_ONEDNN) that only this
  * room sees. A pass has a fixed number of samples; it is prepared once and computes on the calling
- * thread alone. The library is asked for the layouts that it wants. Tensors come and go as
- * everywhere in libtrain (NHWC, weights as in ops/conv2d.h) and are reordered if necessary. Used by
- * libtrain/ops. After onednn_pass_bind our code allocates nothing (the library makes a small table
- * of arguments per call).
+ * thread alone. The library chooses its layouts. Inputs and outputs have the layouts of libtrain
+ * (NHWC, weights as in ops/conv2d.h) and are reordered if necessary. Used by libtrain/ops. After
+ * onednn_pass_bind our code allocates nothing (the library makes a small table of arguments per
+ * call).
  *
  * Bits depend on shape, pass, kernel and the text of onednn_describe, not on threads: the library's
  * own threading is switched off on every calling thread.

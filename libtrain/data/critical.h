@@ -1,8 +1,8 @@
-/* critical.h: the epochs of a shard that are shorter than the shard (view.h, "window"): a part of
- * each are the samples whose loss was largest when they were last used, the rest follow in turn.
- * Our own derivation of "critical samples". Samples are numbered within the shard. Deterministic:
- * what is chosen follows from the seed, the epoch and the losses noted. For sampler.c. One thread;
- * nothing allocates after critical_new. */
+/* critical.h: chooses the samples of epochs that are shorter than their shard (view.h, "window"). A
+ * part of each epoch are the samples with the largest losses at their last use; the rest follow in
+ * turn. Our own derivation of "critical samples". Samples are numbered within the shard.
+ * Deterministic: the choice depends only on the seed, the epoch and the noted losses. For
+ * sampler.c. One thread; nothing allocates after critical_new. */
 #ifndef LIBTRAIN_DATA_CRITICAL_H
 #define LIBTRAIN_DATA_CRITICAL_H
 
@@ -12,17 +12,17 @@
 #include "base/err.h"
 
 struct critical;
-/* share: of an epoch, 0 to 1, that is chosen by losses; window: samples of an epoch, 1 to
- * `samples`. No loss is known. ERR_MEMORY. */
+/* Create the choice, without known losses. share: the part of an epoch that is chosen by losses, 0
+ * to 1; window: samples of an epoch, 1 to `samples`. ERR_MEMORY. */
 NODISCARD int critical_new(size_t samples, size_t window, double share, uint64_t seed,
                            struct critical **out, struct err *err);
 void critical_free(struct critical **critical);
-/* The loss of a sample when it was last used. */
+/* Note the loss of a sample at its last use. */
 void critical_note(struct critical *critical, uint32_t sample, double loss);
-/* Choose the samples [window] of an epoch, in an order of no meaning: floor(share * window) of the
- * largest losses, of equal ones the first, fewer if not so many are known; then those in turn that
- * are not among them. The first epoch that is asked for begins in turn where it would if all
- * earlier epochs had been asked for and all losses known. */
+/* Choose the samples [window] of an epoch; their order has no meaning. First floor(share * window)
+ * samples with the largest losses (among equal losses the first samples; fewer if fewer losses are
+ * known), then other samples in turn. The first chosen epoch begins in turn as if all earlier
+ * epochs had been chosen with all losses known. */
 void critical_choose(struct critical *critical, int64_t epoch, uint32_t *out);
 
 #endif

@@ -224,7 +224,7 @@ static int divide_batch_norm(struct division *division, size_t k, struct slim_ch
     return rc;
 }
 
-/* Whole if all inputs are; else those that are get a select. */
+/* The result is whole if all inputs are; else the whole inputs get a select. */
 static int divide_inputs(struct division *division, size_t k, bool *whole, struct err *err)
 {
     const struct op *op = &division->unit->op[k];

@@ -144,7 +144,7 @@ void mix_sum_add(struct mix_sum *sum)
     if (sum->added < sum->groups) {
         return;
     }
-    while (sum->depth > 1) { /* those that are left: the later ones are the smaller ones */
+    while (sum->depth > 1) { /* the remaining parts: later ones are smaller */
         join(sum);
     }
     if (!sum->weight) {

@@ -1,12 +1,12 @@
-/* coder.h: tensors of float32 to coded bytes and back. A coder belongs to one thread and one
- * direction; coder_new allocates everything, the other calls nothing.
+/* coder.h: encodes float32 tensors as bytes and decodes them. A coder belongs to one thread and one
+ * direction; only coder_new allocates memory.
  *
  * Coded form of n values with codec q8 to q2: a table with two little-endian float32 (lo, scale)
  * for each group of 256 values, the last group may be short; then the codes of one group after the
  * other, each group from a byte on, the lowest bit first. scale -1 (with lo 0) in the table: the
- * group travels raw, its values are there in place of codes. bfloat16: the upper halves of the
- * values, rounded to nearest even. With +zstd all that follows the table may be one zstd frame
- * instead; it is if there are fewer bytes than the table asks for. */
+ * group is sent raw, with its values instead of codes. bfloat16: the upper halves of the values,
+ * rounded to nearest even. With +zstd all bytes after the table may be one zstd frame instead,
+ * namely if there are fewer bytes than the table requires. */
 #ifndef LIBTRAIN_QUANT_CODER_H
 #define LIBTRAIN_QUANT_CODER_H
 
@@ -20,8 +20,8 @@ enum coder_data { CODER_ACTIVATION, CODER_GRADIENT };
 
 struct coder;
 
-/* For tensors of up to values_max values. codec_memory says how much it allocates. ERR_MEMORY;
- * ERR_INVALID if this build does not have the codec. */
+/* Create a coder for tensors of up to values_max values. It allocates codec_memory bytes.
+ * ERR_MEMORY; ERR_INVALID if this build does not have the codec. */
 NODISCARD int coder_new(enum codec codec, size_t values_max, struct coder **out, struct err *err);
 void coder_free(struct coder **coder);
 enum codec coder_codec(const struct coder *coder);

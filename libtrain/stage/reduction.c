@@ -177,7 +177,7 @@ float *reduction_statistics(const struct train_stage *stage, size_t micro_batch)
     return stage->running + (micro_batch - before) * (size_t)stage->arena->buffer_floats;
 }
 
-/* The next buffer of a trained unit from *op and *tensor on. NULL: there is none. */
+/* Return the next buffer of a trained unit from *op and *tensor on. NULL: none. */
 static const struct op_tensor *next_buffer(const struct arena *arena, size_t *op, size_t *tensor)
 {
     for (; *op < arena->op_count; (*op)++, *tensor = 0) {

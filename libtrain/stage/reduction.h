@@ -5,32 +5,33 @@
 
 #include "libtrain/stage/stage.h"
 
-/* ERR_INVALID for a config that the tree does not support; without a tree for none. */
+/* Check a config. ERR_INVALID: the tree does not support it. Without a tree all are valid. */
 NODISCARD int reduction_check(const struct train_stage_config *config, struct err *err);
 void reduction_init(struct train_stage *stage);
 
-/* The running statistics that forward and backward of a micro-batch use. */
+/* Return the running statistics that forward and backward of a micro-batch use. */
 float *reduction_statistics(const struct train_stage *stage, size_t micro_batch);
-/* The same before its forward: those of trained units are zero, so that the forward leaves what it
- * adds; those of frozen units are as they are. */
+/* Return the same before the micro-batch's forward. Statistics of trained units are set to zero, so
+ * that they hold only the forward's contribution afterwards; those of frozen units stay. */
 float *reduction_begin(const struct train_stage *stage, size_t micro_batch);
 
-/* After its forward. ERR_DIVERGED if what it adds to a statistic is not finite: others would refuse
- * it. */
+/* Check a micro-batch after its forward. ERR_DIVERGED if its contribution to a statistic is not
+ * finite: servers would reject it. */
 NODISCARD int reduction_check_statistics(const struct train_stage *stage, size_t micro_batch,
                                          struct err *err);
 
 /* Before the backward of a micro-batch: find the sums that belong to its gradient. */
 void reduction_open(struct train_stage *stage, size_t micro_batch);
-/* Its gradient of a layer is whole: add theirs. */
+/* Add these sums to the micro-batch's gradient of a layer, which is complete. */
 void reduction_add(struct train_stage *stage, size_t layer);
-/* After its last layer: begin another gradient. That of the last micro-batch is the step's. */
+/* End a micro-batch after its last layer, and begin another gradient. The last micro-batch's
+ * gradient is the step's. */
 void reduction_close(struct train_stage *stage);
 
 /* Apply the statistics of all micro-batches of the step to the state, in order:
  * r = (1 - momentum) r + c, in double, rounded once. */
 void reduction_apply(struct train_stage *stage);
-/* Forget the sums of an unfinished step. */
+/* Discard the sums of an unfinished step. */
 void reduction_discard(struct train_stage *stage);
 
 #endif
