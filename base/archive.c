@@ -233,7 +233,7 @@ static int compare_name(const void *name, const void *entry)
     return strcmp(name, ((const struct entry *)entry)->name);
 }
 
-/* Of sorted entries; NULL: there is none of this name, or it has a place. */
+/* Find an entry among the sorted ones; NULL: no entry has this name, or it already has a place. */
 static struct entry *find_unplaced(const struct archive *archive, const char *name)
 {
     struct entry *entry =

@@ -28,7 +28,7 @@ NODISCARD int archive_open(const char *directory, enum archive_part part, struct
                            struct err *err);
 void archive_free(struct archive **archive);
 /* Put files of these names first, in this order; the others follow, sorted. Before the first byte
- * is read. Return whether all of them are there; if not, the order stays.
+ * is read. Return whether all of them exist; if not, the order stays.
  *
  *     first  [size] names, each with a zero byte after it */
 bool archive_put_first(struct archive *archive, const char *first, size_t size);

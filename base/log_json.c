@@ -16,7 +16,7 @@ static size_t key_length(const char *text)
 }
 
 /* The end of a pair without quotes: a space before the next key, or the end. A value that holds
- * spaces should have been quoted; it stays whole all the same. */
+ * spaces should have been quoted; it stays whole nevertheless. */
 static const char *plain_end(const char *value)
 {
     const char *at = value;

@@ -111,7 +111,7 @@ static size_t count_names(const char *const *names)
     return count;
 }
 
-/* The index of the text; the number of names: it is none of them. */
+/* Return the index of the text; the number of names: not among them. */
 static size_t find_name(const char *const *names, const char *text)
 {
     size_t i = 0;
