@@ -12,7 +12,7 @@ struct peer {
     char ticket[TICKET_SIZE];     /* filled in by the coordinator's edge */
     char codec[16];               /* of the tensors both ways (libtrain/quant/codec.h); "": none */
     char public_key[SHA256_SIZE]; /* with an https URL: of the one device that is trusted there */
-    char relay_ticket[TICKET_SIZE]; /* to call it through a relay; "": there is none */
+    char relay_ticket[TICKET_SIZE]; /* to call it through a relay; "": none */
 };
 extern const struct record peer_record;
 

@@ -23,7 +23,7 @@ struct unit_name {
 
 struct submodel_options {
     int64_t stem;        /* units that all sub-models share */
-    int64_t stem_epochs; /* 0: the stem is taken from init.checkpoint */
+    int64_t stem_epochs; /* 0: the stem comes from init.checkpoint */
     int64_t group_count; /* 0: one for each device */
     double negatives;    /* samples of other classes for each own one */
     bool allow_no_negatives;

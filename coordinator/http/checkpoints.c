@@ -1,5 +1,5 @@
-/* Checkpoints: of jobs, and those that are uploaded: received straight into the center while their
- * header is read. */
+/* Checkpoints of jobs, and uploads of checkpoints, which are received directly into the center
+ * while their header is read. */
 #include "coordinator/http/checkpoints.h"
 
 #include <inttypes.h>

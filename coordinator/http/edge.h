@@ -32,7 +32,7 @@ struct edge_uploads {
     struct dataset_upload *waiting_first, *waiting_last; /* for a worker */
 };
 
-/* Who may do what, and what was refused (access.c). */
+/* The callers' rights, and counts of refused requests (access.c). */
 struct edge_access {
     struct tokens *tokens;
     struct shares *shares;

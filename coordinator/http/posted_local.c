@@ -24,7 +24,7 @@ static size_t count_form(const struct core *core, const struct job_spec *spec, c
     return count;
 }
 
-/* Choose the form that most devices offer, the first one in a tie. Return such an offer, or NULL.
+/* Choose the form that most devices offer, the first one in a tie. Return one such offer or NULL.
  */
 static const struct offer *choose_form(const struct core *core, struct job_spec *spec)
 {

@@ -57,7 +57,7 @@ double levels_chances(const struct levels_problem *problem, double *chance);
 double levels_second_eigenvalue(size_t count, const double *chance);
 /* Return whether 1 - that eigenvalue is larger than `gap`, up to rounding. O(count^3). */
 bool levels_has_gap(size_t count, const double *chance, double gap);
-/* Return the partner that a group draws among those that are free; count: none is.
+/* Return the partner that a group draws among the free ones; count: none is free.
  *
  *     row   [count] its chances
  *     free  [count] whether the group may be chosen
@@ -92,8 +92,8 @@ struct levels_side {
  *     SAMPLES   the part of the other side's samples in both
  *     ACCURACY  1 / (1 + e^((loss of the other - own loss) / 0.1)), within 0.2 and 0.8
  *
- * If one side alone is stale, after m missed periods, it moves by 1 - 4 / m. A successor beside a
- * group that is none takes over its state: 1. */
+ * If only one side is stale, after m missed periods, it moves by 1 - 4 / m. A successor whose peer
+ * is not a successor takes over the peer's state: 1. */
 void levels_alphas(enum levels_weights weights, const struct levels_side side[2], double alpha[2]);
 
 #endif
