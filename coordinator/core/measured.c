@@ -23,9 +23,7 @@
 /* Heartbeats repeat a probe. A probe taken at most this much later is the same one: agents wait
  * 30 s between probes. */
 #define PROBE_SAME_MS 5000
-#define LINK_MEMORY                                                                                \
-    64.0 /* number of transfers that the measured time of a plan's link averages                   \
-          */
+#define LINK_MEMORY 64.0 /* transfers over which the time of a plan's link is averaged */
 
 /* ---- checks ---- */
 
