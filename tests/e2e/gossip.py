@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import tempfile
 
+from leaving import ended_by_itself, start
 from paceline import BIN, FASHION, SLOW_LEASE_MS, fashion_fleet, fashion_job, must, places
 from runner import run
 
@@ -213,6 +214,24 @@ def test_in_rounds_all_groups_make_one_pass_of_their_data_and_mix_at_once():
         must(of_kind(records, "pair") and not of_kind(records, "adopt"), f"{records}")
         off = [r for r in of_kind(records, "pair") if r["applied_step"] % per_pass[0]]
         must(not off, f"mixes within a pass of {per_pass}: {off}")
+        check_replay(fleet, job, spec)
+
+
+def test_a_group_that_mixes_moves():
+    with gossip_fleet(0) as fleet:
+        for name in ("a", "b", "c", "d"):
+            start(fleet, name)
+        fleet.wait_for_agents()
+        spec = gossip_job(epochs=6)
+        job = fleet.submit(spec)
+        wait_for_averages(fleet, job, 1)
+        device = groups_of(fleet, job)["groups"][1]["mixes"]["device"]
+        name = fleet.get(f"/v1/devices/{device}")["name"]
+        ended_by_itself(next(agent for agent in fleet.agents if agent.name == name))
+        seen = fleet.job(job)
+        must(seen["state"] == "running" and seen["progress"]["step"] > 0, f"{seen}")
+        fleet.wait(job, "succeeded")
+        check_log(mixes_of(fleet, job), GROUPS)
         check_replay(fleet, job, spec)
 
 

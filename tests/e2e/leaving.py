@@ -5,16 +5,6 @@ the weights are those of one undisturbed process.
 import functools
 import time
 
-from gossip import (
-    GROUPS,
-    check_log,
-    check_replay,
-    gossip_fleet,
-    gossip_job,
-    groups_of,
-    mixes_of,
-    wait_for_averages,
-)
 from paceline import FASHION, by_build, fashion_fleet, must, on_devices, replicated_job, train
 from runner import run
 
@@ -85,24 +75,6 @@ def test_the_only_device_leaves_and_returns():
         start(fleet, "a")
         fleet.wait(job, "succeeded")
         check(fleet, job)
-
-
-def test_a_group_that_mixes_moves():
-    with gossip_fleet(0) as fleet:
-        for name in ("a", "b", "c", "d"):
-            start(fleet, name)
-        fleet.wait_for_agents()
-        spec = gossip_job(epochs=6)
-        job = fleet.submit(spec)
-        wait_for_averages(fleet, job, 1)
-        device = groups_of(fleet, job)["groups"][1]["mixes"]["device"]
-        name = fleet.get(f"/v1/devices/{device}")["name"]
-        ended_by_itself(next(agent for agent in fleet.agents if agent.name == name))
-        seen = fleet.job(job)
-        must(seen["state"] == "running" and seen["progress"]["step"] > 0, f"{seen}")
-        fleet.wait(job, "succeeded")
-        check_log(mixes_of(fleet, job), GROUPS)
-        check_replay(fleet, job, spec)
 
 
 def test_a_second_signal_ends_at_once():
