@@ -2,6 +2,7 @@
 require that the simulator detects each within 2,000 seeds. Prints the first seed and its violation.
 
     python3 tests/sim/mutants.py [WORD...]    # only mutants whose rule has one of these words
+    python3 tests/sim/mutants.py --check      # only look whether each rule is where it was
 """
 
 import pathlib
@@ -238,8 +239,8 @@ LOG_MUTANTS = (  # of the same jobs
     (
         "averages do without a copy that two groups could not get",
         "coordinator/core/gossip_average.c",
-        "        gossip->group[lacks].lacked++;\n",
-        "",
+        "group->lacked = lacks == gossip->averager ? GOSSIP_LACKED_MAX : group->lacked + 1;",
+        "group->lacked = 0;",
     ),
     (
         "no match is named twice, whatever is restored",
@@ -279,7 +280,7 @@ ROUND_MUTANTS = (  # of jobs whose groups mix in rounds
     (
         "a round: a group goes on after a step of its own incarnation",
         "coordinator/core/gossip_groups.c",
-        "    work->passed = 0; /* the steps of the next incarnation are other ones */\n",
+        "work->passed = 0;",
         "",
     ),
     (
@@ -370,19 +371,32 @@ def first_violation(place, begin):
     return None
 
 
+def code_without(place, rule, name, code, without):
+    """The path of the file that has the rule, its text, and its text without the rule."""
+    path = place / name
+    text = path.read_text(encoding="utf-8")
+    if text.count(code) != 1:
+        raise SystemExit(f"{rule}: {name} has {text.count(code)} places '{code}'")
+    return path, text, text.replace(code, without)
+
+
+def check():
+    for *mutant, _ in MUTANTS:
+        code_without(ROOT, *mutant)
+    print(f"{len(MUTANTS)} rules are where they were")
+
+
 def main():
     undetected = 0
     with tempfile.TemporaryDirectory(prefix="paceline-mutants-") as directory:
         place = pathlib.Path(directory) / "tree"
         copy_tree(place)
-        for rule, name, code, without, begin in MUTANTS:
+        for *mutant, begin in MUTANTS:
+            rule = mutant[0]
             if sys.argv[1:] and not any(word in rule for word in sys.argv[1:]):
                 continue
-            path = place / name
-            text = path.read_text(encoding="utf-8")
-            if text.count(code) != 1:
-                raise SystemExit(f"{rule}: {name} has {text.count(code)} places '{code}'")
-            path.write_text(text.replace(code, without), encoding="utf-8")
+            path, text, changed = code_without(place, *mutant)
+            path.write_text(changed, encoding="utf-8")
             seen = first_violation(place, begin)
             path.write_text(text, encoding="utf-8")
             undetected += seen is None
@@ -392,4 +406,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check() if sys.argv[1:] == ["--check"] else main())
