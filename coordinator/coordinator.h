@@ -45,8 +45,7 @@ struct coordinator {
     char authority_sha256[HASH_TEXT_SIZE]; /* "": none */
     uint8_t
         ticket_key[HASH_SIZE]; /* of HMACs; a row of state.db, so that tickets outlive a restart */
-    int64_t started_ms;        /* wall time */
-    int64_t up_since_ms;       /* the same by clock_now_ms, because the wall clock can be set */
+    int64_t started_ms;        /* by clock_now_ms, because the wall clock may be set */
     size_t connections_max;    /* as configured, or as many as the open-file limit allows */
     bool disk_low;             /* as last reported to the core */
     bool stopping;             /* open requests finish; new ones are rejected */

@@ -138,8 +138,7 @@ static int open_all(struct coordinator *coordinator, struct err *err)
     core.heartbeat_ms = config->heartbeat_ms;
     core.lease_ms = config->lease_ms;
     uint64_t seed = 0;
-    coordinator->started_ms = clock_wall_ms();
-    coordinator->up_since_ms = clock_now_ms();
+    coordinator->started_ms = clock_now_ms();
     int rc = open_stores(coordinator, err);
     rc = rc ? rc : load_ticket_key(coordinator, err);
     rc = rc ? rc : random_bytes(&seed, sizeof(seed), err);
@@ -372,7 +371,7 @@ static void begin_stop(struct coordinator *coordinator, struct timers *timers)
     warn_service(service_stopping(timers->service, STOP_GRACE_MS + STOP_CLOSE_MS, &err), &err);
     edge_stop(coordinator->edge);
     log_info("stopping", "uptime_seconds=%" PRId64 " requests=%" PRIu64 " open=%zu",
-             (clock_now_ms() - coordinator->up_since_ms) / 1000, coordinator->edge->requests,
+             (clock_now_ms() - coordinator->started_ms) / 1000, coordinator->edge->requests,
              coordinator->edge->requests_open);
 }
 

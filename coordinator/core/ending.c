@@ -122,6 +122,7 @@ void ending_pause(struct core *core, struct job_slot *job)
 {
     if (states_is_on_devices(job)) {
         lay_aside(core, job);
+        (void)progress_go_back(job, states_newest(job));
         states_set(core, job, JOB_PAUSED, "",
                    "paused; devices keep what they hold of it after step %" PRId64,
                    job->job.version);

@@ -338,18 +338,13 @@ struct job_slot *gossip_job_of(const struct core *core, const struct heartbeat *
     return job && device->job == job && job->job.part == JOB_GROUP ? job : NULL;
 }
 
-/* A group gives a copy as soon as it is between two steps. A group that owes one is within a step,
- * or hangs. */
-static bool owes_copy(const struct mix_status *status)
-{
-    return mix_is_open(status->state) && !status->copied;
-}
-
+/* A group gives its copy for an average as soon as it is between two steps. A group that owes it is
+ * within a step, or hangs. A copy for a pair may have to wait for a slow reader of the last one. */
 static bool waits_for_others(const struct mix_report *report)
 {
-    const bool waits =
-        report->wants || mix_is_open(report->pair.state) || mix_is_open(report->average.state);
-    return waits && !owes_copy(&report->pair) && !owes_copy(&report->average);
+    const bool averages = mix_is_open(report->average.state);
+    const bool owes = averages && !report->average.copied;
+    return !owes && (report->wants || averages || mix_is_open(report->pair.state));
 }
 
 /* Called before the records of the report are checked. A group is matched only after its first

@@ -8,6 +8,7 @@
 #include "coordinator/core/asking.h"
 #include "coordinator/core/candidates.h"
 #include "coordinator/core/charges.h"
+#include "coordinator/core/deadlines.h"
 #include "coordinator/core/earlier.h"
 #include "coordinator/core/early_stops.h"
 #include "coordinator/core/ending.h"
@@ -239,7 +240,7 @@ static void queue(struct core *core, struct job_slot *job)
 {
     if (states_is_on_devices(job)) {
         job->waiting.reason = PLAN_RESUMED;
-        waiting_gather(core, job, core->now_ms + core->config.lease_ms,
+        waiting_gather(core, job, core->now_ms + deadlines_first_lease_ms(core),
                        "waits for its devices to report their snapshots");
         core->schedule = true;
         return;
@@ -304,7 +305,7 @@ static bool refuse_export(struct core *core, const struct job_slot *job)
         return false;
     }
     act_problem(core, PROBLEM_WRONG_STATE,
-                "the center has no whole version of the job yet; pause the job to store one, or "
+                "the center has no whole version of the job yet; pause the job while it runs, or "
                 "set replication.center_every");
     return true;
 }

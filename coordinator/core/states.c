@@ -143,7 +143,9 @@ int64_t states_newest(const struct job_slot *job)
 
 bool states_is_on_devices(const struct job_slot *job)
 {
-    return states_newest(job) > job->job.version;
+    /* The devices of a plan that failed may have trained on without the coordinator. */
+    const bool failed = job->has_plan && job->plan.started_ms > 0 && job->plan.failure[0] != '\0';
+    return failed || states_newest(job) > job->job.version;
 }
 
 bool states_waits_in_queue(const struct job_slot *job)

@@ -112,7 +112,7 @@ static void write_store(struct exposition *out, const struct coordinator *coordi
         {"paceline_commit_held", "1: a full disk holds up a commit; nothing goes on.",
          EXPOSITION_GAUGE, turn_held(coordinator->turn)},
         {"paceline_uptime_seconds", "Seconds since the start.", EXPOSITION_GAUGE,
-         (double)(clock_now_ms() - coordinator->up_since_ms) / 1000.0},
+         (double)(clock_now_ms() - coordinator->started_ms) / 1000.0},
     };
     exposition_singles(out, singles, sizeof(singles) / sizeof(singles[0]));
     exposition_family(out, "paceline_state_bytes", EXPOSITION_GAUGE,
@@ -462,7 +462,7 @@ void serve_prometheus(void *context, struct http_exchange *exchange)
     const struct webhook_statistics *webhook = webhook_statistics(coordinator->webhook);
     struct exposition out = {.out = &body};
     write_build(&out);
-    process_metrics_write(&out, coordinator->started_ms);
+    process_metrics_write(&out, clock_wall_ms() - (clock_now_ms() - coordinator->started_ms));
     write_requests(&out, coordinator);
     write_store(&out, coordinator);
     prometheus_gossip(&out, coordinator->core);

@@ -184,6 +184,35 @@ static void a_pause_keeps_what_only_devices_hold(void **state)
     story_finish(world, id);
 }
 
+/* Devices train on without the coordinator: a paused job keeps also the steps that nobody has
+ * reported. */
+static void a_pause_keeps_what_lost_devices_bring_back(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct agent *a = world_agent(world, "a", 10);
+    struct job_spec spec = world_spec("j", 100);
+    story_submit(world, id, &spec);
+    world_train(world, 10);
+    world_pass(world, 6000);
+    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
+    world_verb(world, id, JOB_PAUSE);
+    assert_state(world, id, JOB_PAUSED);
+    for (int i = 0; i < 5; i++) {
+        (void)agent_step(world, a);
+    }
+    const struct round_mark none = {0};
+    const int64_t version = a->step;
+    assert_true(version > 10);
+    agent_snapshot(a, version, &none);
+    agent_beat(world, a);
+    agent_follow(world, a);
+    world_verb(world, id, JOB_RESUME);
+    agent_beat(world, a);
+    assert_int_equal(world_plan(world, id, 2)->resume_version, version);
+    story_finish(world, id);
+}
+
 static void a_pause_under_way_is_brought_to_its_end(void **state)
 {
     struct world *world = *state;
@@ -267,6 +296,7 @@ int main(void)
         STORY(a_replan_that_stops_keeps_its_stage_boundaries),
         STORY(a_replan_whose_devices_are_gone_starts_from_the_center),
         STORY(a_pause_keeps_what_only_devices_hold),
+        STORY(a_pause_keeps_what_lost_devices_bring_back),
         STORY(a_pause_under_way_is_brought_to_its_end),
         STORY(an_export_under_way_is_asked_for_again),
         STORY(a_remembered_pause_survives),
