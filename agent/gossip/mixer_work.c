@@ -105,14 +105,13 @@ static void end_fetch(struct mix_fetch *fetch, bool good)
     if (slot_of(worker)->state != MIXING_REJECTED) {
         return;
     }
-    const char *fault = is_of(&note->copy, &fetch->source) ? "the copy is not finite"
-                                                           : "not the copy that was named";
-    (void)snprintf(why, sizeof(why), "%s", fault);
-    if (good) {
-        (void)snprintf(why, sizeof(why), "no room for its records: %zu bytes, %zu are free",
-                       room.needed * sizeof(note->record[0]),
-                       room.available * sizeof(note->record[0]));
+    if (!good) {
+        log_rejected(fetch, is_of(&note->copy, &fetch->source) ? "the copy is not finite"
+                                                               : "not the copy that was named");
+        return;
     }
+    (void)snprintf(why, sizeof(why), "no room for its records: %zu bytes, %zu are free",
+                   room.needed * sizeof(note->record[0]), room.available * sizeof(note->record[0]));
     log_rejected(fetch, why);
 }
 

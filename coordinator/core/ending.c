@@ -124,8 +124,7 @@ void ending_pause(struct core *core, struct job_slot *job)
         lay_aside(core, job);
         (void)progress_go_back(job, states_newest(job));
         states_set(core, job, JOB_PAUSED, "",
-                   "paused; devices keep what they hold of it after step %" PRId64,
-                   job->job.version);
+                   "paused; devices keep its snapshots after step %" PRId64, job->job.version);
     } else {
         ending_put_down(core, job);
         states_set(core, job, JOB_PAUSED, "", "paused at step %" PRId64, job->job.version);

@@ -27,9 +27,9 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
-#include "coordinator/core/waiting.h"
 #include "coordinator/core/strategy.h"
 #include "coordinator/core/text.h"
+#include "coordinator/core/waiting.h"
 #include "schema/job_check.h"
 
 /* ---- submit ---- */
@@ -240,8 +240,7 @@ static void queue(struct core *core, struct job_slot *job)
 {
     if (states_is_on_devices(job)) {
         job->waiting.reason = PLAN_RESUMED;
-        waiting_gather(core, job, core->now_ms + deadlines_first_lease_ms(core),
-                       "waits for its devices to report their snapshots");
+        waiting_for_reports(core, job, deadlines_first_lease_ms(core));
         core->schedule = true;
         return;
     }

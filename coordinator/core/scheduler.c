@@ -196,8 +196,7 @@ void scheduler_run(struct core *core)
         job->scheduled.pass = core->pass;
         job->scheduled.ready = core->ready;
         if (must_ask_first(core, job)) {
-            waiting_gather(core, job, core->now_ms + core->config.lease_ms,
-                           "waits for its devices to report their snapshots");
+            waiting_for_reports(core, job, core->config.lease_ms);
         }
         if (still_gathering(core, job) || backs_off(core, job)) {
             reserve(core, job);

@@ -19,8 +19,8 @@
 #define DELAY_MS_MAX 300000
 #define DELAY_SHIFT_MAX 16
 
-void waiting_gather(struct core *core, struct job_slot *job, int64_t until_ms, const char *format,
-                    ...)
+static PRINTF_LIKE(4, 5) void gather(struct core *core, struct job_slot *job, int64_t until_ms,
+                                     const char *format, ...)
 {
     char text[MESSAGE_SIZE];
     va_list arguments;
@@ -35,6 +35,11 @@ void waiting_gather(struct core *core, struct job_slot *job, int64_t until_ms, c
     }
 }
 
+void waiting_for_reports(struct core *core, struct job_slot *job, int64_t wait_ms)
+{
+    gather(core, job, core->now_ms + wait_ms, "waits for its devices to report their snapshots");
+}
+
 /* Returned devices report their holdings first, then the job continues. */
 void waiting_ask(struct core *core, struct job_slot *job)
 {
@@ -43,8 +48,7 @@ void waiting_ask(struct core *core, struct job_slot *job)
     mark_job_changed(core, job);
     job->waiting.reason = PLAN_RESTARTED;
     core->schedule = true;
-    waiting_gather(core, job, core->now_ms + core->config.lease_ms,
-                   "waits for its devices to report their snapshots");
+    waiting_for_reports(core, job, core->config.lease_ms);
 }
 
 /* After a power cut, wait for devices that may hold a newer version before rolling back, but never
@@ -56,9 +60,8 @@ bool waiting_for_newer(struct core *core, struct job_slot *job, int64_t start)
     if (states_plan_active(job) || until_ms <= core->now_ms) {
         return false;
     }
-    waiting_gather(core, job, until_ms,
-                   "waits for absent devices that may hold a version newer than step %" PRId64,
-                   start);
+    gather(core, job, until_ms,
+           "waits for absent devices that may hold a version newer than step %" PRId64, start);
     return true;
 }
 

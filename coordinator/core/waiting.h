@@ -12,9 +12,8 @@ struct waiting {
     int delays; /* delays since the last progress of the job */
 };
 
-/* Wait until `until_ms` at most for devices that may report a newer version. */
-void waiting_gather(struct core *core, struct job_slot *job, int64_t until_ms, const char *format,
-                    ...) PRINTF_LIKE(4, 5);
+/* Wait `wait_ms` at most until the devices have reported their snapshots. */
+void waiting_for_reports(struct core *core, struct job_slot *job, int64_t wait_ms);
 /* Return whether the plan in core->planned must wait because its devices have just failed. */
 bool waiting_for_failed(struct core *core, struct job_slot *job);
 /* Close the plan and wait until the devices that returned have reported their snapshots. */
