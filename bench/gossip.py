@@ -20,7 +20,6 @@ from gossip_cases import (
     SPLITS,
     SPOKEN,
     VARIANTS,
-    data_of,
     fleet_file,
 )
 from gossip_runs import Expired, Runs
@@ -28,7 +27,7 @@ from kept import Kept
 from namespaces import run_on
 from paceline import ROOT, Failure
 from report import finish, say, table, with_goal
-from submodel_cases import Data, recorded
+from submodel_cases import Data, recorded, shipped
 
 ROWS = ROOT / "build/gossip.jsonl"
 MINUTES = {"default": 75, "recorded": 120, "slow": 120}
@@ -294,13 +293,13 @@ def part_of(options):
 
 def files_of(case, options, directory):
     if case is SPOKEN:
-        return recorded(pathlib.Path(options.data), directory)
+        return recorded(SPOKEN.data, pathlib.Path(options.data), directory)
     if case is CIFAR:
         train_file, test_file = options.cifar10
         part = directory / "train.bin"
         cifar.write_part(train_file, CIFAR_IMAGES, part)
         return Data(case.data, {"train": [part], "test": [test_file]})
-    return data_of(case)
+    return shipped(case.data)
 
 
 def measure(options):

@@ -2,10 +2,9 @@
 
 import collections
 import copy
-import pathlib
 
-from paceline import Failure, on_devices
-from submodel_cases import BANDS, shipped
+from paceline import on_devices
+from submodel_cases import BANDS
 
 # The fleet: the driver has a device of its own, so that it takes nothing from the coordinator.
 CORE = 0.055
@@ -17,7 +16,6 @@ DRIVER, DRIVER_SHARE = "bench", 0.3  # evaluates while the others train
 DEVICES = tuple(f"board{index}" for index in range(len(SPEEDS)))
 SLOWEST, FASTEST = DEVICES[0], DEVICES[-1]
 
-FULL_TEST = pathlib.Path("/usr/share/datasets/fashion-mnist")
 BATCH = 32
 SERVER_MICRO_BATCHES = 8  # so that shares can follow speeds
 ALPHA = 0.3
@@ -77,17 +75,6 @@ def fleet_file():
     for name, speed, mbit in zip(DEVICES, SPEEDS, LINKS_MBIT):
         lines.append(f"{name} {CORE * speed:.4f} {mbit} {DELAY_MS}")
     return "\n".join([*lines, ""])
-
-
-def data_of(case):
-    """The shipped data set. Models of fashion-mini are evaluated on all images of its source."""
-    data = shipped(case.data)
-    if case is FASHION:
-        files = [FULL_TEST / path.name for path in data.parts["test"]]
-        if not all(file.exists() for file in files):
-            raise Failure(f"{files[0]} is missing: install Debian's dataset-fashion-mnist")
-        data.parts["test"] = files
-    return data
 
 
 def dataset_name(case):

@@ -1,6 +1,5 @@
 """A job of gossip while it trains: its events, its averages, and their accuracies."""
 
-import datetime
 import http.client
 import json
 import queue
@@ -9,14 +8,11 @@ import threading
 import time
 
 from paceline import Failure, must
+from report import seconds_of
 
 EVENT_SECONDS = 0.5
 START_SECONDS = 180
 SILENT_SECONDS = 180  # without a model
-
-
-def seconds_of(moment):
-    return datetime.datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp()
 
 
 class Events(threading.Thread):

@@ -1,14 +1,13 @@
 """Measure the seconds from kill -9 to resumed training, beside two kinds of full restart."""
 
 import argparse
-import datetime
 import pathlib
 import subprocess
 import tempfile
 import time
 
 from paceline import ROOT, data_files, fashion_fleet, fashion_job, must, on_devices
-from report import finish, median, say, table, with_goal
+from report import finish, median, say, seconds_of, table, with_goal
 
 AGENTS = 3
 BATCH = 32
@@ -51,10 +50,6 @@ def job_of(model, strategy):
         replication={"neighbor_every": 2, "center_every": 5},
         **on_devices(1, AGENTS),
     )
-
-
-def seconds_of(time_text):
-    return datetime.datetime.fromisoformat(time_text.replace("Z", "+00:00")).timestamp()
 
 
 class Blows:

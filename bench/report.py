@@ -1,6 +1,7 @@
 """Statistics, the table for people and the last line for programs, for all benchmarks."""
 
 import contextlib
+import datetime
 import json
 import pathlib
 import re
@@ -9,6 +10,11 @@ import sys
 import tempfile
 
 NUMBER = re.compile(r"[+-]?[\d.]+%?")
+
+
+def seconds_of(moment):
+    """Seconds since 1970 of a time of the API."""
+    return datetime.datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp()
 
 
 def median(values):

@@ -26,8 +26,10 @@ TEST_RECORDINGS = 5  # of each word and speaker, 0 to 4: the set's official spli
 BINARY = {"Content-Type": "application/x-tar"}
 
 
-def archives(directory):
-    """{"train": tar, "test": tar} of the recordings CLASS_SPEAKER_NUMBER.wav."""
+def archives(directory, name_of=lambda path: path.name):
+    """{"train": tar, "test": tar} of the recordings CLASS_SPEAKER_NUMBER.wav; name_of: their names
+    there.
+    """
     out = {}
     for part in ("train", "test"):
         content = io.BytesIO()
@@ -35,7 +37,7 @@ def archives(directory):
             for path in sorted(directory.rglob("*.wav")):
                 number = NAME.fullmatch(path.name)
                 if number and (int(number[1]) < TEST_RECORDINGS) == (part == "test"):
-                    archive.add(path, arcname=path.name)
+                    archive.add(path, arcname=name_of(path))
         out[part] = content.getvalue()
     return out
 

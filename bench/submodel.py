@@ -18,6 +18,7 @@ from submodel_cases import (
     JOINTS,
     MAIN,
     RECORDED,
+    RECORDINGS,
     SLOW,
     UNEVEN,
     VARIANTS,
@@ -140,7 +141,9 @@ def timed_rows(runs):
     equal = sliced_job(case, MAIN[0], 1, epochs, 1)
     planned = sliced_job(case, MAIN[0], 1, epochs, 1)
     planned["submodel"]["groups"] = None
-    for name, job in (("pipeline", target), ("equal widths", equal), ("planned widths", planned)):
+    ways = {"pipeline": target, "equal widths": equal, "planned groups": planned}
+    for name in ways if case.epochs else ("planned groups",):
+        job = ways[name]
         run = runs.timed(name, job, SLOWDOWNS)
         yield {
             **empty_row(case, MAIN[0], 1),
@@ -155,7 +158,7 @@ def timed_rows(runs):
             "accuracy_central": central["accuracy"],
             "accuracy_final": run["accuracy"],
             "loss_points": 100 * (central["accuracy"] - run["accuracy"]),
-            "widths": run.get("widths"),
+            **{name: run.get(name) for name in ("classes", "widths", "predicted", "measured")},
             "same_model": (
                 run["sha256"] == runs.sliced(MAIN[0], 1)["sha256"]
                 if job is equal and epochs == case.epochs
@@ -169,6 +172,7 @@ def tasks(runs, seeds):
     case = runs.case
     full = case.full and not runs.options.main
     variants = VARIANTS if full else MAIN[: 1 if case.data == "cifar10" else 2]
+    seeds = seeds if case.epochs else ()
     for seed in seeds:
         yield lambda: main_runs(runs, seed)
     for variant, seed in itertools.product(MAIN[: len(variants)], seeds):
@@ -219,6 +223,10 @@ def brief(row):
         f"central {share(row['accuracy_central'])} %, final {share(row['accuracy_final'])} %, "
         f"{number(row['per_sample_least'])}x per sample"
     )
+
+
+def ratio(seconds):
+    return f"{max(seconds) / min(seconds):.2f}"
 
 
 def by_variant(rows):
@@ -360,6 +368,12 @@ def print_notes(rows):
             dense = mean(some, f"accuracy_{side}")
             if dense is not None and dense >= mean(some, "accuracy_final"):
                 say(f"{where}: {side} is as accurate or better ({share(dense)} %)")
+        if some[0].get("measured"):
+            say(
+                f"{where}: {some[0]['classes']} classes, widths {some[0]['widths']}; the slowest "
+                f"group takes {ratio(some[0]['predicted'])} times as long as the fastest as "
+                f"predicted (goal 1.25), {ratio(some[0]['measured'])} times as measured (goal 1.35)"
+            )
         if some[0].get("same_model") is not None:
             say(
                 f"{where}: the model of one device"
@@ -435,8 +449,8 @@ def parse():
 
 
 def data_of(name, options, directory):
-    if name == "spoken-digits":
-        return recorded(options.data, directory)
+    if name in RECORDINGS:
+        return recorded(name, options.data, directory)
     if name == "cifar10":
         train_file, test_file = options.cifar10
         part = directory / "train.bin"

@@ -15,6 +15,7 @@ import time
 import federated
 from kept import program_sha256
 from paceline import BIN, SLOW_LEASE_MS, Failure, Fleet, must, on_devices, train
+from report import seconds_of
 from submodel_cases import (
     BATCH,
     CLASSES,
@@ -291,6 +292,7 @@ class Runs:
             for slowdown in slowdowns:
                 fleet.start_agent(None, "--slowdown", slowdown, wait=False)
             fleet.wait_for_agents()
+            forecast = fleet.request("POST", "/v1/jobs?dry_run=true", job, expect=200).json
             before = list(map(processor_seconds, fleet.agents))
             began = time.monotonic()
             done = fleet.wait(fleet.submit(job), "succeeded", SECONDS)
@@ -302,12 +304,26 @@ class Runs:
                 "accuracy": self.predicted(fleet.checkpoint(done)),
             }
             if job.get("strategy") == "submodel":
-                parts = fleet.get(f"/v1/jobs/{done['id']}/groups")
-                harvest = f"/v1/checkpoints/{parts['harvest']}"
-                out["sha256"] = fleet.get(harvest)["sha256"]
-                out["widths"] = [group["width"] for group in parts["groups"]]
-                out["savings"] = {name: done["compute"][name] for name in SAVINGS}
+                out |= self.timed_groups(fleet, done, forecast["submodel"]["groups"])
             return out
+
+    def timed_groups(self, fleet, job, forecast):
+        """The groups' division and their seconds, as the dry run predicted them (for groups whose
+        numbers may differ) and as they took.
+        """
+        seen = fleet.get(f"/v1/jobs/{job['id']}/groups")
+        groups = seen["groups"]
+        parts = [fleet.get(f"/v1/jobs/{group['part']['job']}") for group in groups]
+        return {
+            "sha256": fleet.get(f"/v1/checkpoints/{seen['harvest']}")["sha256"],
+            "classes": [len(group["classes"]) for group in groups],
+            "widths": [group["width"] for group in groups],
+            "predicted": [group["seconds"] for group in forecast],
+            "measured": [
+                seconds_of(part["ended_at"]) - seconds_of(part["started_at"]) for part in parts
+            ],
+            "savings": {name: job["compute"][name] for name in SAVINGS},
+        }
 
 
 def without_prior(content, groups, counts, negatives):
