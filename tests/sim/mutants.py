@@ -223,12 +223,6 @@ MIX_MUTANTS = (  # of jobs whose groups mix
         "    return true;",
     ),
     (
-        "the last average is made again if its author is lost",
-        "coordinator/core/gossip_average.c",
-        "(gossip->is_last ? !gossip->group[gossip->averager].tried",
-        "(gossip->is_last ? false",
-    ),
-    (
         "a group resumes the state of the incarnation that computed it",
         "coordinator/core/gossip_groups.c",
         "start->generation < job->plan.generation && start->first < job->plan.resume_version",
