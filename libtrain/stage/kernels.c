@@ -21,7 +21,8 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* The library's needs are known only now. */
+/* Raise the planned sizes to the sizes that oneDNN needs. They are known only after its kernels are
+ * created. */
 static void raise_bytes(struct train_stage *stage, struct workspace_bytes most, uint64_t packed)
 {
     struct arena *arena = stage->arena;

@@ -5,7 +5,7 @@
 #include "libtrain/model/layers.h"
 #include "libtrain/stage/versions.h"
 
-/* Where the parameters of an op begin. */
+/* Offset of the op's first parameter, in floats. */
 static uint64_t parameters_at(const struct arena_op *plan)
 {
     size_t t = 0;

@@ -6,7 +6,7 @@
 #include "libtrain/backend/simd.h"
 #include "libtrain/train.h"
 
-/* Goes up with every change of a kernel that changes bits. */
+/* Increase this number with every change to a kernel that changes the bits of its results. */
 #define KERNELS 3
 
 enum conv2d_backend train_backend(void)

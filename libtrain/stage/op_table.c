@@ -16,7 +16,7 @@
 
 #define RELU6_CEILING 6.0f
 
-/* Floats of the op's output for one micro-batch. */
+/* Floats of the op's output for the samples of the call. */
 static size_t output_count(const struct op_call *call)
 {
     return call->N * shape_elements(call->op->out);
@@ -137,7 +137,7 @@ static void forward_batch_norm(const struct op_call *call)
                        call->tensor[2], call->tensor[3], call->saved, call->output);
 }
 
-/* Forward saved the statistics; the running ones do not move. */
+/* Use the statistics that forward saved. The running statistics do not change. */
 static void again_batch_norm(const struct op_call *call)
 {
     struct batch_norm_shape shape = batch_norm_shape_of(call);
@@ -326,7 +326,7 @@ static void backward_activation(const struct op_call *call)
     }
 }
 
-/* ---- embedding, whose input wants no gradient; positions ---- */
+/* ---- embedding (its input has no gradient), positions ---- */
 
 static void forward_embedding(const struct op_call *call)
 {
@@ -379,8 +379,8 @@ static void backward_attention(const struct op_call *call)
 
 /* ---- flatten, add, concat ---- */
 
-/* The output is the input (flatten, dropout in evaluation): nothing to do if the plan gave both one
- * place. */
+/* The output equals the input (flatten, dropout in evaluation). There is nothing to do if the plan
+ * gave both the same place. */
 static void forward_same(const struct op_call *call)
 {
     if (call->output && call->output != call->input[0]) {
@@ -394,7 +394,7 @@ static void forward_add(const struct op_call *call)
                 call->output);
 }
 
-/* The gradient of each input is that of the output. */
+/* The gradient of each input equals the gradient of the output. */
 static void backward_same(const struct op_call *call)
 {
     for (size_t i = 0; i < call->op->input_count; i++) {

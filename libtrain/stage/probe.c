@@ -41,9 +41,9 @@ static void triad_task(const void *arg, size_t task, size_t worker)
     }
 }
 
-/* Mean seconds of a round, after a warm-up. The mean, not the fastest round: a device with a share
- * of a processor (a container's quota) computes at full speed in time slices, and a round may fit
- * into one. */
+/* Return the mean seconds of a round, after a warm-up. The fastest round would mislead: a device
+ * with a share of a processor (a container's quota) computes at full speed in time slices, and a
+ * round may fit into one slice. */
 static double sustained(struct train_pool *pool, pool_task_fn task_fn, const struct probe_job *job,
                         double seconds)
 {

@@ -34,7 +34,8 @@ void reduction_init(struct train_stage *stage)
 
 /* ---- gradients ---- */
 
-/* Buffer 0 is where the gradient is without a tree; the others follow the transposed scratch. */
+/* Buffer 0 is the buffer that holds the gradient without a tree. The other buffers follow the
+ * transposed scratch. */
 static float *buffer_at(const struct train_stage *stage, size_t buffer)
 {
     const struct arena *arena = stage->arena;
@@ -60,7 +61,7 @@ static bool is_step(const struct train_stage *stage, struct reduce_range range)
     return range.first == 0 && range.end == stage->sums.count;
 }
 
-/* A block of the share is a node that this stage adds to no other. */
+/* Whether the node is a block of the share: this stage does not add it to any other node. */
 static bool is_block(const struct train_stage *stage, struct reduce_range range)
 {
     const struct reduce_range *share = &stage->config.share;
@@ -122,7 +123,7 @@ void reduction_discard(struct train_stage *stage)
 
 /* ---- shares ---- */
 
-/* The blocks of a share are the sums that wait when it is computed. */
+/* Find a block of the share. When the share is computed, the waiting sums are its blocks. */
 static struct reduce_sum *find_block(struct train_stage *stage, struct reduce_range block)
 {
     for (size_t i = 0; i < stage->sums.waiting; i++) {
@@ -177,7 +178,7 @@ float *reduction_statistics(const struct train_stage *stage, size_t micro_batch)
     return stage->running + (micro_batch - before) * (size_t)stage->arena->buffer_floats;
 }
 
-/* Return the next buffer of a trained unit from *op and *tensor on. NULL: none. */
+/* Return the next buffer of a trained unit, from *op and *tensor on, or NULL if none is left. */
 static const struct op_tensor *next_buffer(const struct arena *arena, size_t *op, size_t *tensor)
 {
     for (; *op < arena->op_count; (*op)++, *tensor = 0) {

@@ -17,7 +17,7 @@ struct areas {
     unsigned char *workspace;
     const struct stage_version *version;
     float *buffer;
-    const float *input; /* the caller's, from this unit on */
+    const float *input; /* the caller's, like the next two */
     const float *output_gradient;
     float *input_gradient;
 };
@@ -94,7 +94,8 @@ static struct op_call call_of(const struct train_stage *stage, const struct area
     return call;
 }
 
-/* The stage's input as the first op reads it: stored samples, scaled to floats and normalised. */
+/* Provide the stage's input as the first op reads it. Stored samples are scaled to floats and
+ * normalised. */
 static void enter(const struct train_stage *stage, struct areas *areas, struct arena_place place,
                   size_t count, const void *input)
 {
@@ -187,7 +188,8 @@ static unsigned char *slot_memory(const struct train_stage *stage, size_t slot)
     return stage->activation ? stage->activation + slot * stage->arena->slot_bytes : NULL;
 }
 
-/* The running statistics that the micro-batch of a slot uses, before and after its forward. */
+/* Prepare the running statistics of a slot's micro-batch before its forward pass. statistics_of
+ * returns them afterwards. */
 static float *begin_statistics(const struct train_stage *stage, size_t slot)
 {
     const struct train_position *position = &stage->slot[slot].position;
@@ -237,7 +239,7 @@ int train_forward_begin(struct train_stage *stage, size_t slot, struct train_pos
     return 0;
 }
 
-/* The ops from the next one up to `end`. */
+/* Run the ops from the next one up to `end`. */
 static struct laps forward_ops(struct train_stage *stage, const struct areas *areas, size_t end)
 {
     const struct arena *arena = stage->arena;
@@ -325,8 +327,8 @@ int train_forward(struct train_stage *stage, size_t slot, struct train_position 
     return rc ? rc : train_forward_end(stage, output, loss_sum, err);
 }
 
-/* Recompute the activations that the backward of the stage's unit `unit` reads and forward did not
- * keep (RECOMPUTE_UNIT). */
+/* Recompute the activations that the backward pass of the stage's unit `unit` reads and the forward
+ * pass did not keep (RECOMPUTE_UNIT). */
 static void forward_again(const struct train_stage *stage, size_t slot, struct areas *areas,
                           size_t unit)
 {
@@ -390,7 +392,8 @@ void train_backward(struct train_stage *stage, size_t slot, const float *output_
     denormal_restore(mode);
 }
 
-/* Count the labels with the (first) highest score of their sample or position. */
+/* Count the samples or positions whose label has the highest score. Among equal scores, the first
+ * class counts as the highest. */
 static uint64_t count_correct(const struct train_stage *stage, size_t count, const float *scores,
                               const int32_t *labels)
 {

@@ -9,8 +9,8 @@
 #include "libtrain/stage/reduction.h"
 #include "libtrain/stage/versions.h"
 
-/* Allocate one arena: aligned for vectors, of exactly the promised size (a multiple of the
- * alignment). A stage without parameters has empty arenas. */
+/* Allocate one arena, aligned for vectors, of exactly the planned size. The size is a multiple of
+ * the alignment. It is 0 for the arenas that a stage without parameters does not need. */
 static int allocate(uint64_t bytes, bool zero, const char *what, void *out_pointer, struct err *err)
 {
     if (bytes == 0) {

@@ -3,7 +3,7 @@
  *
  * Timing is not reproducible, but the choice changes bits. So a choice is made once per job and
  * becomes part of its model (ADR 0051). A kernel is measured only if every CPU with this backend
- * has it, so that a unit that moves finds its kernel. */
+ * has it, so that a unit can move to another device. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +17,11 @@
 #include "libtrain/train.h"
 
 #define RUNS 3             /* timed runs, after one warm-up; the fastest counts */
-#define HOPELESS 1.3       /* slower than the best by this factor: not run again */
+#define HOPELESS 1.3       /* a kernel slower than the best by this factor is not run again */
 #define CLEARLY 0.95       /* of the time of the kernel by shape: a smaller gain may be noise */
 #define REMEMBERED_MAX 512 /* shapes remembered; the oldest are dropped */
 
-/* The result for a shape. Passes that were not requested stay by shape. */
+/* The result for a shape. Passes that were not requested keep CONV2D_BY_SHAPE. */
 struct remembered {
     struct conv2d_shape shape;
     size_t threads;
@@ -66,9 +66,9 @@ static struct remembered *recall(struct train_tuner *tuner, const struct conv2d_
 /* The tensors of one convolution. */
 struct bench {
     const struct train_tuning *tuning;
-    double end_seconds; /* on its clock: the budget ends */
+    double end_seconds; /* end of the budget, on the clock of `tuning` */
     struct conv2d_shape shape;
-    struct onednn *library; /* NULL until a kernel of it is measured */
+    struct onednn *library; /* NULL until one of its kernels is measured */
     float *x, *weight, *y, *dx, *dweight;
 };
 
@@ -169,7 +169,8 @@ static int candidate_open(struct bench *bench, struct candidate *candidate,
                : 0;
 }
 
-/* Run once as after an update, so that weights are packed too. */
+/* Run once with a new version of the weights, as after an update, so that the time includes packing
+ * the weights. */
 static void run_onednn(const struct bench *bench, struct candidate *candidate)
 {
     candidate->version++;
@@ -219,8 +220,8 @@ static double run_seconds(const struct bench *bench, struct candidate *candidate
     return tuning->seconds(tuning->arg) - began;
 }
 
-/* Seconds of the fastest run; INFINITY if this CPU does not have the kernel. best: the time of the
- * best other kernel. */
+/* Measure the seconds of the fastest run: INFINITY if this CPU does not have the kernel. best:
+ * seconds of the best other kernel. */
 static int measure(struct bench *bench, enum conv2d_pass pass, enum conv2d_kernel kernel,
                    double best, double *seconds, struct err *err)
 {
@@ -240,20 +241,20 @@ static int measure(struct bench *bench, enum conv2d_pass pass, enum conv2d_kerne
 
 /* ---- all kernels of a pass ---- */
 
-/* A unit that moves to another CPU with this backend must find its kernel there. */
+/* Whether every CPU with this backend has the kernel. A unit that moves needs its kernel there. */
 static bool is_everywhere(enum conv2d_kernel kernel)
 {
     return kernel != CONV2D_ONEDNN_WINOGRAD && (onednn_built() || !conv2d_kernel_is_onednn(kernel));
 }
 
-/* Agents of protocols 1 and 2, which may get the table, have winograd4 only where it is by shape.
- */
+/* Whether agents of protocols 1 and 2 have the kernel for this shape, because they may receive the
+ * table of kernels. They have winograd4 only where it is the kernel by shape. */
 static bool is_known(enum conv2d_kernel kernel, const struct conv2d_shape *shape)
 {
     return kernel != CONV2D_WINOGRAD4 || conv2d_is_winograd(shape);
 }
 
-/* `fastest` is unchanged if time runs out before all kernels are measured. */
+/* Measure the kernels of a pass. `fastest` is unchanged if time runs out before the last one. */
 static int choose(struct bench *bench, enum conv2d_pass pass, enum conv2d_kernel by_shape,
                   uint8_t *fastest, struct err *err)
 {
@@ -280,7 +281,7 @@ static int choose(struct bench *bench, enum conv2d_pass pass, enum conv2d_kernel
     return rc;
 }
 
-/* The passes of `op` without a kernel. */
+/* Set the kernel of each pass of `op` that has none. */
 static int tune_op(struct bench *bench, struct op *op, struct remembered *known, struct err *err)
 {
     const struct conv2d_kernels by_shape = op_conv2d_kernels(op, train_backend());

@@ -41,7 +41,8 @@ static float *parameter_of(const struct train_stage *stage, const struct arena_o
            plan->tensor[tensor];
 }
 
-/* Transposed scratch of a parameter's size: the memory of its gradient, if it has one. */
+/* Return transposed scratch of a parameter's size: the memory of the parameter's gradient, if it
+ * has a gradient. */
 static float *turn_memory(const struct train_stage *stage, const struct arena_op *plan,
                           size_t tensor)
 {
@@ -51,7 +52,7 @@ static float *turn_memory(const struct train_stage *stage, const struct arena_op
 
 /* ---- layouts: PyTorch's in blobs, ours in arenas ---- */
 
-/* Only weights of convolutions and linear layers differ. */
+/* Whether the two layouts of the tensor differ: only those of convolution and linear weights do. */
 static bool is_matrix(const struct op *op, size_t tensor)
 {
     return tensor == 0 && (op->type == OP_CONV2D || op->type == OP_LINEAR);
@@ -83,8 +84,8 @@ static void export_tensor(const struct op *op, size_t tensor, const float *from,
 
 /* ---- initial state ---- */
 
-/* Of the uniform draws, or 0: a constant. The last layer has no rule of its own, so that a unit's
- * state does not depend on the units after it. */
+/* Bound of the uniform draws, or 0 for a constant. The last layer has no rule of its own, so that a
+ * unit's state does not depend on the units after it. */
 static float initial_bound(const struct op *op, enum op_initial initial)
 {
     if (initial != INITIAL_HE) {
@@ -104,7 +105,7 @@ static void fill(float *to, size_t count, float value)
     }
 }
 
-/* `parameter` counts the unit's parameters. Draws follow PyTorch's order of elements. */
+/* parameter: the parameter's number within the unit. Draws follow PyTorch's order of elements. */
 static void initialise_parameter(struct train_stage *stage, const struct arena_op *plan,
                                  size_t tensor, uint32_t parameter)
 {

@@ -33,8 +33,9 @@ static int diverged(const struct train_stage *stage, struct err *err)
     return err_set(err, ERR_DIVERGED, "a gradient is not finite");
 }
 
-/* First float of the trained parameters from the stage's unit `index` on. Those of a unit are
- * contiguous, with the same distances in every stage (padding between them stays zero). */
+/* Offset, in floats, of the first trained parameter in the stage's unit `index` or after it. A
+ * unit's parameters are contiguous, with the same distances in every stage. The padding between
+ * them stays zero. */
 static size_t parameters_from(const struct train_stage *stage, size_t index)
 {
     const struct arena *arena = stage->arena;

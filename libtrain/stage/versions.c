@@ -85,7 +85,7 @@ const struct stage_version *versions_of_step(const struct train_stage *stage, in
     return version_at(stage, step - count > stage->restarted ? step - count : stage->restarted);
 }
 
-/* Replace the latest version by the mean of those kept since the restart. */
+/* Replace the latest version by the mean of the versions kept since the restart. */
 static void average(struct train_stage *stage)
 {
     const int64_t kept = (int64_t)stage->config.versions;
@@ -131,7 +131,7 @@ float *versions_running(const struct train_stage *stage, int64_t step)
            (size_t)step % running_count(stage) * (size_t)stage->arena->buffer_floats;
 }
 
-/* With one array it is advanced in place: it holds the statistics of the forward before. */
+/* A single array is advanced in place: it holds the statistics after the previous forward. */
 float *versions_begin_running(const struct train_stage *stage, int64_t step)
 {
     float *running = versions_running(stage, step);
