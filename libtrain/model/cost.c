@@ -7,15 +7,15 @@
 
 #define SOFTMAX_FLOPS 13 /* per score: scale, maximum, exponential, sum, division */
 
-/* Operations of an op per element, where they do not depend on a window. Batch-norm forward: mean
- * 1, variance 3, scale and shift 2; backward: the two sums 5, the gradient 5. Layer-norm: the same,
- * and the weight's gradient. Dropout: mask and scale. The exponential of gelu, silu and softmax
- * counts 10. */
+/* Operations of an op per element, for ops whose count does not depend on a window. Batch-norm
+ * forward: mean 1, variance 3, scale and shift 2; backward: the two sums 5, the gradient 5.
+ * Layer-norm: the same, and the gradient of the weight. Dropout: mask and scale. The exponential of
+ * gelu, silu and softmax counts 10. */
 static const struct {
     double forward, backward; /* per output element */
     uint32_t
-        keeps_bytes;    /* per output element, also: which position of the window was the maximum */
-    uint32_t row_bytes; /* per position, also: its mean and deviation */
+        keeps_bytes; /* saved per output element: the position in the window that has the maximum */
+    uint32_t row_bytes; /* saved per position: its mean and deviation */
 } ops[] = {
     [OP_CONV2D] = {0},
     [OP_LINEAR] = {0},
@@ -50,8 +50,9 @@ static double scores(const struct op *op)
     return op->heads * (op->causal ? T * (T + 1) / 2 : T * T);
 }
 
-/* Multiply-adds of a convolution or linear per sample: output elements x weights that each reads.
- * Attention: the products of queries and keys, and as many of probabilities and values. */
+/* Multiply-adds of a convolution or linear per sample: output elements x weights that each element
+ * reads. Attention: the products of queries and keys; those of probabilities and values are as many
+ * again. */
 static double multiply_adds(const struct op *op)
 {
     if (op->type == OP_ATTENTION) {
@@ -115,7 +116,7 @@ static double backward_flops(const struct op *op, struct wanted wanted)
         return out * (input_gradient ? ops[op->type].backward : wanted.weights ? 5 : 0);
     case OP_EMBEDDING: return wanted.weights ? out * ops[op->type].backward : 0;
     case OP_POSITIONS: return wanted.weights || input_gradient ? out * ops[op->type].backward : 0;
-    /* The scores again, and the gradients of the values, probabilities, queries and keys. */
+    /* Recomputed scores, and the gradients of the values, probabilities, queries and keys. */
     case OP_ATTENTION:
         return input_gradient ? 10 * multiply_adds(op) + (SOFTMAX_FLOPS + 5) * scores(op) : 0;
     case OP_MAX_POOL:
@@ -132,8 +133,8 @@ static double backward_flops(const struct op *op, struct wanted wanted)
     return 0;
 }
 
-/* Memory traffic: every input and output once. A flatten moves nothing, a select reads what it
- * writes. */
+/* Memory traffic: every input and output once. A flatten moves nothing. A select reads only the
+ * channels that it writes. */
 static double moved_bytes(const struct unit *unit, const struct op *op, double first_input_size)
 {
     if (op->type == OP_FLATTEN) {
@@ -254,8 +255,8 @@ void cost_count_ops(const struct unit *unit, bool hands_back, struct op_cost *co
     }
 }
 
-/* The unit's activation_bytes. *border: whether the unit's output is kept; then whether its input
- * is. */
+/* Return the unit's activation_bytes. *border: in, whether the unit's output is kept; out, whether
+ * its input is kept. */
 static uint64_t count_activations(const struct unit *unit, bool hands_back, bool *border)
 {
     bool gradient[MODEL_UNIT_OPS_MAX + 1] = {hands_back};
@@ -270,8 +271,8 @@ static uint64_t count_activations(const struct unit *unit, bool hands_back, bool
 void cost_count(const struct model *model, struct unit_cost *cost)
 {
     const size_t first = model_first_trained(model);
-    bool border = false; /* no backward reads its output, but the loss's gradient, of the same size,
-                            is kept */
+    bool border = false; /* no backward reads the last output; the loss's gradient, of the same
+                            size, is kept instead */
     for (size_t i = model->unit_count; i-- > 0;) {
         const size_t input_size = i == 0 ? dtype_size(model->input_dtype) : sizeof(float);
         cost_count_unit(&model->unit[i], i > first, input_size, &cost[i]);

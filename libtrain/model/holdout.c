@@ -7,10 +7,10 @@
 #include "base/assert.h"
 #include "base/rng.h"
 
-#define ONE 4294967296.0 /* shares are whole numbers of 2^-32: the same on every machine */
+#define ONE 4294967296.0 /* shares are multiples of 2^-32: the same on every machine */
 
-/* The samples held out of the first n of a class. n: below 2^32; no overflow, as a share is at most
- * a half. */
+/* Return how many of the first n samples of a class are held out. n: below 2^32. The product does
+ * not overflow, because a share is at most a half. */
 static uint64_t held_of(const struct holdout *holdout, size_t class, uint64_t n)
 {
     const struct rng_stream stream = rng_stream(holdout->seed, RNG_HOLDOUT, class, 1);

@@ -46,7 +46,7 @@ void model_free(struct model **model)
     *model = NULL;
 }
 
-/* Why the input of this model cannot be normalised with these numbers; NULL: it can. */
+/* Return why the model's input cannot be normalised with these numbers, or NULL if it can. */
 static const char *refusal(const struct model *model, const struct normalise *normalise)
 {
     const struct normalise *own = &model->input_normalise;

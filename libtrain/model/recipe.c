@@ -66,8 +66,8 @@ static double taylor(double x2, int first)
     return sum;
 }
 
-/* cos(pi * part), part in [0, 1], to about 1e-15. Not libm's: its last bits differ between versions
- * and CPUs, and the learning rate must not. */
+/* Return cos(pi * part), part in [0, 1], to about 1e-15. The last bits of libm's cos differ between
+ * versions and CPUs, but the learning rate must have the same bits everywhere. */
 static double cosine_of_half_turn(double part)
 {
     static const double pi = 3.14159265358979323846;
@@ -101,7 +101,7 @@ double learning_rate_at(const struct learning_rate *rate, int64_t step, int64_t 
     return rate->value;
 }
 
-/* Named as in PyTorch's state. */
+/* Names as in PyTorch's optimizer state. */
 static const struct {
     size_t count;
     const char *name[OPTIMIZER_ARRAYS_MAX];

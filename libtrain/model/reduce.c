@@ -16,7 +16,7 @@ static bool is_within(struct reduce_range inner, struct reduce_range outer)
     return outer.first <= inner.first && inner.end <= outer.end;
 }
 
-/* Descend from [0, count) to the smallest node that holds the range. */
+/* Descend from [0, count) to the smallest node that contains the range. */
 static struct reduce_range smallest_around(size_t count, struct reduce_range range)
 {
     struct reduce_range node = {0, count};
@@ -107,8 +107,9 @@ bool reduce_put(struct reduce_sums *sums, struct reduce_sum *sum, size_t *added)
     return false;
 }
 
-/* Of all beginnings of the share, one that ends with ones in binary has most blocks: the end
- * itself, or one that is a power of two below a higher digit. */
+/* Try the prefixes of the share that may have the most blocks. Such a prefix ends at the share's
+ * end, or at an index whose low binary digits are all ones: a multiple of a power of two, minus
+ * one. */
 size_t reduce_waiting_max(size_t count, struct reduce_range share)
 {
     struct reduce_range block[REDUCE_BLOCKS_MAX];

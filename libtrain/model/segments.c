@@ -6,13 +6,13 @@
 
 #include "base/assert.h"
 
-#define SLACK 1e-12 /* relative: sums in another order differ by roundings */
+#define SLACK 1e-12 /* relative: sums in another order differ by rounding */
 
 struct segments_scratch {
     size_t layers;
-    double *time;  /* [layers + 1] T: until the layers from this one on are transferred */
-    double *ready; /* [layers + 1] R: of the passes of the layers from this one on */
-    double *sent;  /* [layers + 1] P: seconds of the bytes before this layer, of its server */
+    double *time;  /* [layers + 1] T: seconds until this layer and all later ones are transferred */
+    double *ready; /* [layers + 1] R: seconds of the passes of this layer and all later ones */
+    double *sent;  /* [layers + 1] P: seconds of the bytes of all layers before this one */
     size_t *queue; /* [layers + 1] */
 };
 
@@ -67,7 +67,7 @@ static bool is_first_request(const struct segments_problem *problem, size_t laye
     return problem->pull && layer == 0;
 }
 
-/* The fixed time of a request whose first layer is this one. */
+/* Return the fixed time of a request that begins with this layer. */
 static double request_of(const struct segments_problem *problem, size_t layer)
 {
     const struct segments_link *link = link_of(problem, layer);
@@ -126,18 +126,19 @@ static void prepare(const struct segments_problem *problem, struct segments_scra
 
 /* ---- the optimum ---- */
 
-/* T of the layers [begin, end) of one server. T never decreases towards the first layer, so the
- * segments' ends i with T[i] <= R[j] are those from `least` on, and the best of them is `least`
- * itself. Of those below, the best is the minimum of T[i] + P[i] in a window (begin of the segment,
- * least), which a queue of candidates keeps: both its borders only move down. */
+/* Find T of the layers [begin, end) of one server. A segment begins at layer j and ends at i. T
+ * never decreases towards the first layer. So T[i] <= R[j] holds for every i from `least` on, and
+ * the best of these ends is `least` itself. The best end i below `least` has the smallest T[i] +
+ * P[i] in the window (j, least). A queue of candidates keeps this minimum, because both ends of the
+ * window only move down. */
 static void solve_range(const struct segments_problem *problem, struct segments_scratch *scratch,
                         size_t begin, size_t end)
 {
     double *time = scratch->time;
     const double *ready = scratch->ready, *sent = scratch->sent;
-    size_t *queue = scratch->queue; /* from the largest i, which costs least, to the smallest */
+    size_t *queue = scratch->queue; /* from the largest i, which is the cheapest, to the smallest */
     size_t tail = 0, head = 0;      /* [tail, head) */
-    size_t least = end + 1;         /* above `end`: no T is below R yet */
+    size_t least = end + 1;         /* above `end`: no T[i] <= R[j] yet */
     for (size_t j = end; j-- > begin;) {
         const double cost = time[j + 1] + sent[j + 1];
         while (head > tail && time[queue[head - 1]] + sent[queue[head - 1]] >= cost) {
@@ -162,7 +163,8 @@ static void solve_range(const struct segments_problem *problem, struct segments_
     }
 }
 
-/* From the first layer on, the longest segment whose transfer may begin late enough. */
+/* Choose the fewest segments that keep the optimal time: from the first layer on, take the longest
+ * segment whose transfer may begin late enough. */
 static size_t fewest(const struct segments_problem *problem, const struct segments_scratch *scratch,
                      size_t *out)
 {
@@ -285,7 +287,7 @@ static void reverse(size_t *list, size_t count)
     }
 }
 
-/* Buckets are filled in the order of the transfers: backwards by a push. */
+/* Fill buckets in the order of the transfers. A push begins with the last layer. */
 static size_t choose_fixed(const struct segments_problem *problem, double bytes, size_t *end)
 {
     size_t count = 0;
@@ -300,7 +302,7 @@ static size_t choose_fixed(const struct segments_problem *problem, double bytes,
             filled = 0;
         }
     }
-    if (!problem->pull) { /* these are beginnings, the last one 0: their ends are one further */
+    if (!problem->pull) { /* `end` has first layers, down to 0: turn them into ends */
         reverse(end, count);
         memmove(end, end + 1, (count - 1) * sizeof(*end));
         end[count - 1] = problem->count;
@@ -308,7 +310,8 @@ static size_t choose_fixed(const struct segments_problem *problem, double bytes,
     return count;
 }
 
-/* In push time: when the link is free, all that is ready of the next layer's server. */
+/* In push time: whenever the link is free, transfer all layers that are ready and belong to the
+ * server of the next layer. */
 static size_t choose_ready(const struct segments_problem *problem, struct segments_scratch *scratch,
                            size_t *end)
 {
@@ -382,7 +385,7 @@ static double at_least(double a, double b)
 
 double segments_window(const struct segments_problem *problem, size_t window)
 {
-    double answered[SEGMENTS_WINDOW] = {0}; /* of the newest requests */
+    double answered[SEGMENTS_WINDOW] = {0}; /* seconds at which each of the newest requests ended */
     double link = problem->pull ? 0 : problem->busy_seconds, computed = 0, last = link;
     ASSERT(window >= 1 && window <= SEGMENTS_WINDOW);
     for (size_t k = 0; k < problem->count; k++) {
@@ -407,7 +410,8 @@ double segments_window(const struct segments_problem *problem, size_t window)
     return at_least(computed, last);
 }
 
-/* Layer j of a stream is there, or was sent, whose layers before were so after `time`. */
+/* Return when layer j of a stream has been transferred, if the stream's transfers before it ended
+ * at `time`. opens: layer j is the first of its stream. */
 static double stream_layer(const struct segments_problem *problem, size_t j, bool opens,
                            double time)
 {

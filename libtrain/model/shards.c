@@ -19,7 +19,7 @@ const char *const shards_split_names[] = {[SHARDS_EVEN] = "even",
 
 /* ---- draws ---- */
 
-/* A stream of numbers, in order. */
+/* A stream of random numbers, read in order. */
 struct draws {
     struct rng_stream stream;
     uint64_t next;
@@ -38,9 +38,9 @@ static double draw_normal(struct draws *draws)
     return radius * elementary_cos_turns(draw(draws));
 }
 
-/* The logarithm of a number of Gamma(alpha), which itself may be too small for a double. Source:
- * Marsaglia and Tsang, "A simple method for generating gamma variables", 2000, with its power for
- * alpha below 1. */
+/* Draw the logarithm of a Gamma(alpha) variable. The variable itself may be too small for a double.
+ * Source: Marsaglia and Tsang, "A simple method for generating gamma variables", 2000, with its
+ * power for alpha below 1. */
 static double draw_log_gamma(struct draws *draws, double alpha)
 {
     const double raised = alpha < 1 ? elementary_log(draw(draws)) / alpha : 0;
@@ -57,7 +57,7 @@ static double draw_log_gamma(struct draws *draws, double alpha)
     }
 }
 
-/* Weights of Dirichlet(alpha), of which the largest is 1. */
+/* Draw weights of Dirichlet(alpha), scaled so that the largest is 1. */
 static void draw_weights(uint64_t seed, size_t row, double alpha, double *weight, size_t count)
 {
     struct draws draws = {.stream = rng_stream(seed, RNG_SHARDS, row, 0)};
@@ -73,8 +73,9 @@ static void draw_weights(uint64_t seed, size_t row, double alpha, double *weight
 
 /* ---- proportions ---- */
 
-/* Divide a total in proportion to weights, not all 0: each part is within one of its proportion.
- * What is left after rounding down goes to the parts that lost most, the first of equals. */
+/* Divide a total in proportion to the weights, which are not all 0. Each part differs from its
+ * exact proportion by at most one. The remainder after rounding down goes to the parts that lost
+ * most by rounding; among equals, to the first. */
 static void apportion(const double *weight, size_t count, int64_t total, int64_t *out)
 {
     double sum = 0, lost[WEIGHTS_MAX];
@@ -109,8 +110,9 @@ static int64_t total_of(const int64_t *count, size_t classes)
 
 /* ---- splits ---- */
 
-/* Shards of given sizes, each with the classes of the whole: class by class, every shard keeps up
- * with its part of the samples until then, so that the sizes are met. */
+/* Divide the samples into shards of the given sizes, each with the class proportions of the whole
+ * data set. After each class, every shard has its proportion of the samples divided so far, so that
+ * the sizes are met. */
 static void spread(const struct shards_problem *problem, const int64_t *size, int64_t *out)
 {
     const size_t classes = problem->class_count, shards = problem->shards;
@@ -139,7 +141,8 @@ static void spread(const struct shards_problem *problem, const int64_t *size, in
     }
 }
 
-/* Samples for a shard from what is left of each class, by weights as far as they go. */
+/* Fill a shard with the remaining samples of each class in proportion to the weights. When no class
+ * with a weight has samples left, the numbers of remaining samples become the weights. */
 static void fill(const struct shards_problem *problem, double *weight, int64_t wanted,
                  int64_t *left, int64_t *out)
 {
@@ -163,7 +166,7 @@ static void fill(const struct shards_problem *problem, double *weight, int64_t w
     }
 }
 
-/* The largest shard chooses first. */
+/* Draw the mix of classes of each shard. The largest shard chooses first. */
 static void mix(const struct shards_problem *problem, const int64_t *size, int64_t *out)
 {
     const size_t classes = problem->class_count;
@@ -213,8 +216,8 @@ static void split_dirichlet(const struct shards_problem *problem, int64_t *out)
     }
 }
 
-/* The classes are dealt in an order that is drawn, again and again, so that no shard has one twice.
- * Each is divided equally among the shards that have it. */
+/* Deal the classes to the shards in a random order, round after round, so that no shard gets a
+ * class twice. Divide each class equally among its shards. */
 static void split_by_class(const struct shards_problem *problem, int64_t *out)
 {
     const size_t classes = problem->class_count, each = problem->classes_per_shard;
@@ -251,8 +254,8 @@ static size_t largest_shard(const struct shards_problem *problem, const int64_t 
     return largest;
 }
 
-/* A donor keeps the least number itself: with enough samples for all, the largest shard has more.
- */
+/* Fill shards below the least number of samples from the largest shard. The donor keeps the least
+ * number itself: if there are enough samples for all shards, the largest shard has more. */
 static void repair(const struct shards_problem *problem, int64_t *out)
 {
     const size_t classes = problem->class_count;

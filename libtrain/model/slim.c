@@ -30,7 +30,7 @@ static void narrow_tensors(struct op *op)
     }
 }
 
-/* A group's narrow copy of op k; its inputs are numbered as in the target. */
+/* Return a group's narrow copy of op k. Its inputs are numbered as in the target. */
 static struct op narrow_op(const struct slim_split *split, const struct unit *unit, size_t index,
                            const struct slim_unit *divided, size_t k, size_t group)
 {
@@ -51,7 +51,7 @@ static struct op narrow_op(const struct slim_split *split, const struct unit *un
     return op;
 }
 
-/* The group's channels of input i of op k, which is whole. */
+/* Return the select of the group's channels of input i of op k. The input is whole. */
 static struct op select_op(const struct slim_split *split, const struct unit *unit,
                            const struct slim_unit *divided, size_t k, size_t i, size_t group)
 {
@@ -79,16 +79,16 @@ static struct op select_op(const struct slim_split *split, const struct unit *un
 
 /* ---- one unit ---- */
 
-/* A unit of a group's model in the making. Its ops stand in the order of the description's reader:
- * chain by chain, each with its selects. */
+/* A unit of a group's model under construction. Its ops have the order of the description's reader:
+ * chain by chain, each chain with its selects. */
 struct narrowing {
     const struct slim_split *split;
     const struct unit *from;
     const struct slim_unit *divided;
     size_t index, group;
     struct unit *unit;                       /* unit->op has room for MODEL_UNIT_OPS_MAX */
-    uint16_t tensor[MODEL_UNIT_OPS_MAX + 1]; /* the number of the target's tensor in the unit */
-    uint16_t selected[MODEL_OP_INPUTS_MAX];  /* of the join's inputs read through a select */
+    uint16_t tensor[MODEL_UNIT_OPS_MAX + 1]; /* number in the unit, by the target's tensor */
+    uint16_t selected[MODEL_OP_INPUTS_MAX];  /* numbers of the join's inputs, after selects */
     size_t chains;                           /* inputs of the join whose chain is complete */
     bool full;
 };
@@ -132,7 +132,7 @@ static size_t find_join(const struct unit *unit)
     return k;
 }
 
-/* End the chains before number `end` of the join at op k. */
+/* Complete the chains before number `end`. They are inputs of the join at op k. */
 static void end_chains(struct narrowing *narrowing, size_t k, size_t end)
 {
     for (; narrowing->chains < end; narrowing->chains++) {
@@ -163,7 +163,7 @@ static void narrow_ops(struct narrowing *narrowing)
     }
 }
 
-/* Make a group's unit of a divided one of the target. `unit->op` is the caller's. */
+/* Derive a group's unit from a divided unit of the target. The caller owns `unit->op`. */
 static int narrow_unit(const struct slim_split *split, size_t index,
                        const struct slim_unit *divided, size_t group, struct unit *unit,
                        struct err *err)
@@ -328,7 +328,7 @@ int slim_derive(const struct slim_split *split, size_t group, struct model **out
 struct visiting {
     const struct slim_split *split;
     size_t group;
-    bool trains; /* a unit of the slice before this one */
+    bool trains; /* a preceding unit of the slice has trained parameters */
     slim_unit_fn visit;
     void *arg;
 };

@@ -5,13 +5,13 @@
 
 #include "base/assert.h"
 
-#define ALIGNED_CHANNELS 4   /* limits between groups are multiples of it ... */
-#define ALIGNED_GROUP_MIN 16 /* ... if a group has as many channels */
-#define ROUNDING 1e-6        /* of sums of widths: 0.1 + 0.2 + ... stays at the channel it means */
+#define ALIGNED_CHANNELS 4   /* limits between groups are multiples of this ... */
+#define ALIGNED_GROUP_MIN 16 /* ... if some group has at least this many channels */
+#define ROUNDING 1e-6 /* tolerance, so that a sum 0.1 + 0.2 + ... reaches the intended channel */
 
 /* ---- ranges ---- */
 
-/* The channels times the widths of the groups before `group`, rounded down. */
+/* Return the channels times the sum of the widths of the groups before `group`, rounded down. */
 static uint32_t plain_limit(const struct slim_split *split, uint32_t channels, size_t group)
 {
     double sum = 0;
@@ -71,7 +71,7 @@ uint32_t slim_count(const struct slim_split *split, const struct slim_channels *
     return count;
 }
 
-/* ---- the division's numbers ---- */
+/* ---- the numbers of the division ---- */
 
 int slim_check_split(const struct slim_split *split, struct err *err)
 {
@@ -224,7 +224,7 @@ static int divide_batch_norm(struct division *division, size_t k, struct slim_ch
     return rc;
 }
 
-/* The result is whole if all inputs are; else the whole inputs get a select. */
+/* Set *whole if all inputs are whole. Otherwise read each whole input through a select. */
 static int divide_inputs(struct division *division, size_t k, bool *whole, struct err *err)
 {
     const struct op *op = &division->unit->op[k];

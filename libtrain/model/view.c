@@ -126,9 +126,9 @@ void view_count(const unsigned char *stored, uint64_t samples, int64_t count[VIE
     }
 }
 
-/* A choice of `wanted` from `left` samples that are seen one after the other, in order and with
- * equal probability for each. Source: Knuth, The Art of Computer Programming, 3.4.2, algorithm S.
- */
+/* The state of a choice of `wanted` out of `left` samples, which come one after the other. Their
+ * order is kept, and each sample has the same probability. Source: Knuth, The Art of Computer
+ * Programming, 3.4.2, algorithm S. */
 struct choice {
     uint64_t left, wanted, seen;
 };
@@ -169,7 +169,7 @@ void view_split(const struct view *view, uint64_t seed, const unsigned char *sto
     }
 }
 
-/* By class, so that the order of the ranges does not matter. */
+/* List the samples by class, so that the order of the ranges does not matter. */
 void view_list_shard(const struct view *view, const unsigned char *stored, uint64_t samples,
                      const int64_t count[VIEW_CLASSES_MAX], uint32_t *order, uint32_t *out)
 {

@@ -2,7 +2,8 @@
 
 #include <math.h>
 
-/* More transfers than this say no more about the slope: their errors are not independent. */
+/* Transfers beyond this number add no evidence about the slope, because their errors are not
+ * independent. */
 #define EVIDENCE_MAX 1000.0
 #define KNOWN_COUNT 1.5
 
@@ -23,10 +24,10 @@ void link_add(struct link_sums *sums, const struct link_sums *more)
     }
 }
 
-/* The share of a transfer's time that depends on its size, estimated from the size. Up to the time
- * of a usual link, latency and transfer have their usual shares. The excess is divided by the
- * squares of the shares, as for errors in proportion to each: a slow transfer of few bytes raises
- * the latency, one of many bytes lowers the bandwidth. */
+/* Return the share of a transfer's time that depends on its size, estimated from the size. Up to
+ * the time of a usual link, latency and transfer have their usual shares. The excess is divided in
+ * proportion to the squares of the shares, as for errors in proportion to each share. A slow
+ * transfer of few bytes raises the latency; a slow transfer of many bytes lowers the bandwidth. */
 static double expected_share(double bytes, double seconds)
 {
     const double moving = bytes / LINK_BYTES_PER_SECOND;
@@ -36,19 +37,19 @@ static double expected_share(double bytes, double seconds)
     return (fmin(seconds, expected) * share + fmax(seconds - expected, 0) * share_above) / seconds;
 }
 
-/* The same by the least-squares line, which may be anything where sizes hardly differ. */
+/* Return the same share by the least-squares line, which is arbitrary where sizes hardly differ. */
 static double fitted_share(const struct link_sums *sums, double spread)
 {
     const double slope = sums->count * sums->bytes_seconds - sums->bytes * sums->seconds;
     return fmin(fmax(slope / (spread * sums->bytes * sums->seconds), 0), 1);
 }
 
-/* Both, by their weights: the line counts as far as sizes differ and as moving them is expected to
- * matter. */
+/* Return the weighted mean of both shares. The line has more weight the more the sizes differ, and
+ * the more the transfer of the bytes is expected to matter. */
 static double moving_share(const struct link_sums *sums, double bytes, double seconds)
 {
     const double expected = expected_share(bytes, seconds);
-    /* Variance of the sizes by the square of their mean. */
+    /* Variance of the sizes divided by the square of their mean. */
     const double spread = sums->count * (sums->bytes_squared / sums->bytes) / sums->bytes - 1;
     if (!(spread > 0) || !isfinite(spread)) {
         return expected;
