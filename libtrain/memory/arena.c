@@ -12,7 +12,7 @@
 
 /* ---- memory ---- */
 
-/* Size of the largest plan, with as many storages as planner_init reserves. */
+/* Size of the largest plan. Its number of storages is the number that planner_init reserves. */
 #define TENSORS_MAX (MODEL_OPS_MAX + 1)
 #define STORAGES_MAX (4 * TENSORS_MAX + MODEL_OPS_MAX * MODEL_OP_INPUTS_MAX + 1)
 #define PIECES 8
@@ -43,7 +43,7 @@ void arena_scratch_free(struct arena_scratch **scratch)
     *scratch = NULL;
 }
 
-/* Zeroed. From the heap: for give_back. */
+/* Return zeroed memory. Without a scratch it comes from the heap, and give_back frees it. */
 static void *take(struct arena_scratch *scratch, size_t count, size_t size)
 {
     if (!scratch) {
@@ -106,7 +106,7 @@ static void fill_io(const struct planner *planner, enum pass pass, size_t g, str
     io->saved = place_of(planner, planner->tensor[g + 1].saved[pass]);
 }
 
-/* Drop the tensors that lived only within the forward. */
+/* Drop the tensors that lived only within the forward pass. */
 static void forget_forward(struct planner *planner, size_t *storage)
 {
     bool gone = *storage < planner->backward_first && !is_outside(planner, *storage);
@@ -190,8 +190,8 @@ static int planner_init(struct planner *planner, struct arena *arena, size_t inp
     struct arena_scratch *scratch = arena->scratch;
     size_t tensors = arena->op_count + 1;
     *planner = (struct planner){.arena = arena, .op_count = arena->op_count};
-    /* At most two for each activation, two for its saved data, one for each input's gradient, and
-     * the loss's. */
+    /* Storages: at most two for each activation, two for its saved data, one for the gradient of
+     * each input, and one for the gradient of the loss. */
     planner->storage_capacity = 4 * tensors + input_count + 1;
     planner->tensor = take(scratch, tensors, sizeof(planner->tensor[0]));
     planner->base = take(scratch, tensors, sizeof(planner->base[0]));

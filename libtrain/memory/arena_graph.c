@@ -57,7 +57,7 @@ static void number_tensors(struct planner *planner)
     }
 }
 
-/* Its ops start at g. */
+/* Mark the fused ops of a unit whose ops start at g. */
 static void find_fusions(struct planner *planner, const struct unit *unit, size_t g)
 {
     for (size_t k = 0; k + 1 < unit->op_count; k++) {
@@ -84,7 +84,8 @@ static void find_read(struct planner *planner, size_t g)
     }
 }
 
-/* Keep all of them, or those at unit boundaries and recompute the others. */
+/* Decide which tensors the forward pass keeps: all that backward reads, or those at unit
+ * boundaries. The others are recomputed. */
 static void find_kept(struct planner *planner)
 {
     struct arena *arena = planner->arena;

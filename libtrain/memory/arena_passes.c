@@ -1,4 +1,4 @@
-/* The passes step by step: which storages exist, and from which step to which. */
+/* Plans the passes step by step: which storages exist, and from which step to which step. */
 #include "base/assert.h"
 #include "base/size.h"
 #include "libtrain/memory/arena_parts.h"
@@ -27,7 +27,7 @@ static void use(struct planner *planner, size_t storage)
 
 /* ---- activations ---- */
 
-/* The storage that op g writes to: its input's if possible. */
+/* Return the storage that op g writes to: the storage of its input if possible. */
 static size_t output_storage(struct planner *planner, enum pass pass, size_t g, bool keep)
 {
     const struct op *op = planner->arena->op[g].op;
@@ -52,7 +52,7 @@ static void put_tensor(struct planner *planner, enum pass pass, size_t tensor, s
     holder->keep = holder->keep || keep;
 }
 
-/* Run op g: note the storage that it writes and the tensors that it reads. */
+/* Plan the step of op g: record the storage that it writes and the tensors that it reads. */
 static void plan_op(struct planner *planner, enum pass pass, size_t g, bool keep)
 {
     const struct op *op = planner->arena->op[g].op;
@@ -99,7 +99,7 @@ static uint64_t saved_bytes(const struct planner *planner, size_t g)
     return 0;
 }
 
-/* The data that op g saves with its output, in the step that it runs in. */
+/* Add the storage of the data that op g saves with its output, in the step of op g. */
 static void plan_saved(struct planner *planner, enum pass pass, size_t g, bool keep)
 {
     uint64_t bytes = saved_bytes(planner, g);
@@ -108,7 +108,7 @@ static void plan_saved(struct planner *planner, enum pass pass, size_t g, bool k
     }
 }
 
-/* The first storage is the input. The last step writes the output, or the loss. */
+/* The first storage holds the input. The last step writes the output or the loss. */
 void planner_forward(struct planner *planner, bool training)
 {
     struct arena *arena = planner->arena;
@@ -170,7 +170,7 @@ static void plan_again(struct planner *planner, size_t g, size_t end)
 
 /* ---- gradients ---- */
 
-/* Where op g's backward writes the gradient of its i-th input. */
+/* Choose the storage to which op g's backward writes the gradient of its i-th input. */
 static void plan_input_gradient(struct planner *planner, size_t g, size_t i)
 {
     struct arena_op *op = &planner->arena->op[g];
@@ -201,7 +201,7 @@ static void plan_input_gradient(struct planner *planner, size_t g, size_t i)
     use(planner, planner->tensor[input].gradient);
 }
 
-/* The forward's tensors that the backward of op g reads. */
+/* Record the forward pass's tensors that the backward of op g reads. */
 static void use_activations(struct planner *planner, size_t g)
 {
     const struct arena_op *op = &planner->arena->op[g];
@@ -221,7 +221,7 @@ static void use_activations(struct planner *planner, size_t g)
     }
 }
 
-/* The gradient that backward begins with. */
+/* Plan the gradient that the backward pass begins with. */
 void planner_loss(struct planner *planner)
 {
     struct arena *arena = planner->arena;
@@ -238,7 +238,7 @@ void planner_loss(struct planner *planner)
     planner->backward_first = planner->storage_count;
 }
 
-/* From the last unit to the first: the recompute pass, then the backwards of the ops. */
+/* Plan each unit, from the last to the first: its recompute pass, then the backward of its ops. */
 void planner_backward(struct planner *planner)
 {
     struct arena *arena = planner->arena;

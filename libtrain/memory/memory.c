@@ -2,7 +2,7 @@
 
 #include "libtrain/memory/arena.h"
 
-/* a * b + c; false when that does not fit. */
+/* Compute a * b + c. Return false if it does not fit. */
 static bool multiply_add(uint64_t a, uint64_t b, uint64_t c, uint64_t *out)
 {
     return !__builtin_mul_overflow(a, b, out) && !__builtin_add_overflow(*out, c, out);
@@ -26,14 +26,15 @@ static uint64_t state_bytes(const struct model *model, const struct memory_reque
     return bytes;
 }
 
-/* A sender's and a receiver's coder. */
+/* Add the bytes of a sender's and a receiver's coder. */
 static bool coder_bytes(enum codec codec, uint64_t values, uint64_t *bytes)
 {
     return multiply_add(codec_memory(codec, values), 2, *bytes, bytes);
 }
 
-/* Receive slots and send buffers. Activations enter and gradients leave at the input boundary; the
- * output boundary is the reverse. Stage 0 holds stored samples, the last stage labels. */
+/* Bytes of receive slots and send buffers. Activations enter and gradients leave at the input
+ * boundary. At the output boundary, activations leave and gradients enter. Stage 0 holds stored
+ * samples, the last stage holds labels. */
 static bool border_bytes(const struct model *model, const struct memory_request *request,
                          uint64_t *out)
 {
@@ -61,8 +62,8 @@ static bool border_bytes(const struct model *model, const struct memory_request 
     return fits;
 }
 
-/* Arrays of statistics with a tree: of the device's own micro-batches, or of all that others send
- * it. */
+/* Return the number of statistics arrays with a tree: one for each of the device's own
+ * micro-batches, or one for each micro-batch that other devices send it. */
 static uint64_t statistics_of(const struct memory_request *request)
 {
     const size_t own = request->share.end - request->share.first;
@@ -152,8 +153,8 @@ int memory_of_stage(const struct model *model, const struct optimizer *optimizer
     return rc ? rc : sum_up(arena, optimizer, request, out, err);
 }
 
-/* The sum is linear in the three numbers; buffers grow with the micro-batches if there are several
- * versions. */
+/* The sum is linear in the threads, the micro-batches in flight and the versions. With several
+ * versions, buffers grow with the micro-batches in flight too. */
 int memory_of_range(const struct model *model, const struct optimizer *optimizer,
                     const struct memory_request *request, struct memory_growth *out,
                     struct err *err)

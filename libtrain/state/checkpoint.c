@@ -175,7 +175,7 @@ static bool ends_with(const char *text, const char *end)
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* Find a tensor with the unit's prefix that the unit does not have. */
+/* Reject a tensor with the unit's prefix that the unit does not have. */
 static int check_strangers(const struct checkpoint_file *file, const char *unit,
                            const struct state_layout *layout, struct err *err)
 {
@@ -191,7 +191,7 @@ static int check_strangers(const struct checkpoint_file *file, const char *unit,
     return 0;
 }
 
-/* Blob NULL: check only. */
+/* Read the unit's tensors into `blob`. blob NULL: only check them. */
 static int take_unit(const struct checkpoint_file *file, const struct model *model, size_t unit,
                      const struct state_layout *layout, unsigned char *blob, struct err *err)
 {
@@ -286,7 +286,7 @@ static bool has_parameters(const struct unit *unit)
     return found;
 }
 
-/* The last unit with parameters, if it is taken; else NULL. */
+/* Return the last unit with parameters if it is taken, else NULL. */
 static const struct unit *taken_head(const struct model *model, const bool *taken)
 {
     size_t head = model->unit_count;

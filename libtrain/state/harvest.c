@@ -33,7 +33,7 @@ static void piece_free(struct piece *piece)
     piece->blob = NULL;
 }
 
-/* Zeros. */
+/* Allocate a piece filled with zeros. */
 static int piece_new(const struct model *model, size_t unit, struct piece *piece, struct err *err)
 {
     int rc = state_layout_new(model, unit, &no_optimizer, &piece->layout, err);
@@ -70,7 +70,7 @@ struct assembly {
     struct model *model[SLIM_GROUPS_MAX]; /* of the groups with a checkpoint, else NULL */
     uint32_t *replicas;                   /* [classes] groups with a checkpoint of each class */
     struct slim_walk walk;
-    struct slim_unit divided; /* the present unit, after the stem */
+    struct slim_unit divided; /* the current unit after the stem */
 };
 
 static void assembly_done(struct assembly *assembly)
@@ -161,7 +161,7 @@ static int check_description(const struct assembly *assembly, size_t group, stru
     return 0;
 }
 
-/* The units [0, end) of the model are in the file, trained with the same input. */
+/* Check that the file has the units [0, end) of the model, trained with the same input. */
 static int check_file(const struct checkpoint_file *file, const struct model *model, size_t end,
                       struct err *err)
 {
@@ -224,7 +224,7 @@ int harvest_check(const struct harvest *harvest, struct err *err)
 
 /* ---- the stem ---- */
 
-/* Fill `piece` with a unit of the stem, and compare it with the groups'. */
+/* Read a unit of the stem into `piece`, and compare it with the units of the groups. */
 static int take_stem_unit(const struct assembly *assembly, size_t unit, struct piece *piece,
                           struct err *err)
 {
@@ -255,7 +255,7 @@ static int take_stem_unit(const struct assembly *assembly, size_t unit, struct p
 
 /* ---- the slices ---- */
 
-/* The columns of a row of a weight that a group has, and their places. */
+/* A group's columns in a row of a weight of the target. */
 struct columns {
     struct slim_range range[SLIM_PARTS_MAX];
     size_t ranges;
@@ -280,7 +280,7 @@ static struct columns columns_of(const struct assembly *assembly, const struct o
     return columns;
 }
 
-/* Copy a tensor of a group's unit to the group's channels of the target's. */
+/* Copy a tensor of a group's unit to the group's channels of the target's tensor. */
 static void copy_slice(const struct assembly *assembly, const struct op *op, size_t k,
                        size_t tensor, size_t group, const float *from, float *to)
 {
@@ -300,7 +300,7 @@ static void copy_slice(const struct assembly *assembly, const struct op *op, siz
     }
 }
 
-/* Add a group's head to the target's: each class minus "other". */
+/* Add a group's head to the target's head: the row of each class minus the row of "other". */
 static void fold_head(const struct assembly *assembly, const struct op *op, size_t k, size_t tensor,
                       size_t group, const float *from, float *to)
 {
@@ -340,7 +340,7 @@ static void take_slice(const struct assembly *assembly, size_t unit, size_t grou
     }
 }
 
-/* What no group fills: running variances, and the biases of missing classes. */
+/* Fill the values that no group provides: running variances, and biases of missing classes. */
 static void fill_rest(const struct assembly *assembly, size_t unit, const struct piece *piece)
 {
     const struct unit *from = &assembly->target->unit[unit];

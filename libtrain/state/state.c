@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 
-/* Most header bytes of one tensor: name, dtype, shape and offsets. */
+/* Upper bound of the header bytes of one tensor: name, dtype, shape and offsets. */
 #define HEADER_BYTES_PER_TENSOR 320
 _Static_assert((MODEL_TENSORS_MAX + 1) * HEADER_BYTES_PER_TENSOR + 2 * STATE_NOTE_MAX <=
                    SAFETENSORS_HEADER_MAX,
@@ -45,7 +45,7 @@ static void append_tensor(struct state_layout *layout, const struct unit *unit,
     layout->source[index] = source;
 }
 
-/* optimizer NULL: parameters and buffers; else its arrays. */
+/* Append the unit's parameters and buffers, or with an optimizer only its arrays. */
 static void append_state(struct state_layout *layout, const struct unit *unit,
                          const struct optimizer *optimizer)
 {

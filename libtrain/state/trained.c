@@ -116,7 +116,7 @@ int trained_read(const void *bytes, size_t size, struct trained_file **out, stru
     if (rc) {
         return rc;
     }
-    /* The text lives only during this call; everything in it was read. */
+    /* The text lives only during this call. Everything in it has been read. */
     file->header.text = NULL;
     file->header.text_capacity = file->header.metadata_count = 0;
     *out = file;

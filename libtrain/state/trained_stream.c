@@ -55,7 +55,7 @@ static int judge_header(struct trained_stream *stream, const struct model *model
 
 /* ---- numbers ---- */
 
-/* Of F32, little-endian, whose exponent is all ones: infinite, or not a number. */
+/* Exponent bits of a little-endian F32. All ones mean an infinite number or NaN. */
 #define EXPONENT 0x7F800000u
 
 static bool is_finite(const unsigned char number[NUMBER_BYTES])
@@ -81,7 +81,8 @@ static int refuse_number(const struct trained_stream *stream, uint64_t before, s
                    stream->seen / NUMBER_BYTES + before);
 }
 
-/* All are F32, as trained_check has found. Pieces may end within one. */
+/* Reject a number that is not finite. trained_check has found that all numbers are F32. A piece may
+ * end within a number. */
 static int judge_numbers(struct trained_stream *stream, const unsigned char *data, size_t size,
                          struct err *err)
 {
