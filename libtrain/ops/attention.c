@@ -15,15 +15,15 @@ struct attention_job {
     bool accumulate;
 };
 
-/* One head of one sample. Rows of q, k, v and their gradients are 3 C floats apart, those of y and
- * dy C. */
+/* One head of one sample. Rows of q, k, v and their gradients are 3 C floats apart. Rows of y and
+ * dy are C floats apart. */
 struct head {
     const float *q, *k, *v, *dy;
     float *y, *dq, *dk, *dv;
     size_t D, C, stride;
     float scale;     /* 1 / sqrt(D) */
-    float *share;    /* [block][T] */
-    float *gradient; /* [block][T], of the scores */
+    float *share;    /* [block][T] probabilities */
+    float *gradient; /* [block][T] gradients of the scores */
 };
 
 /* A block of queries and the positions that its last query attends to. */
@@ -79,8 +79,8 @@ SIMD_CLONES static void softmax_row(float *row, size_t count, double scale)
     }
 }
 
-/* Gradients of the probabilities to those of the scores: row[j] = share[j] (row[j] - sum of share
- * row) scale. */
+/* Gradients of the probabilities to gradients of the scores: row[j] = share[j] (row[j] - sum of
+ * share row) scale. */
 SIMD_CLONES static void softmax_gradient_row(const float *restrict share, float *restrict row,
                                              size_t count, float scale)
 {
@@ -92,7 +92,7 @@ SIMD_CLONES static void softmax_gradient_row(const float *restrict share, float 
     }
 }
 
-/* The probabilities of a block's queries; 0 where a query does not attend. */
+/* Compute the probabilities of a block's queries: 0 where a query does not attend. */
 static void find_shares(const struct head *head, const struct block *block, bool causal)
 {
     gemm(false, true, block->count, block->seen, head->D, head->q + block->first * head->stride,
@@ -135,7 +135,7 @@ void attention_forward(const struct compute *compute, const struct attention_sha
     pool_run(compute->pool, shape->N * shape->heads, forward_head, &job);
 }
 
-/* `fresh`: the first block computed; it attends to all positions and overwrites their gradients. */
+/* fresh: the first block computed. It attends to all positions and overwrites their gradients. */
 static void backward_block(const struct attention_job *job, const struct head *head,
                            const struct block *block, bool fresh)
 {
@@ -159,7 +159,7 @@ static void backward_block(const struct attention_job *job, const struct head *h
          head->stride, keep, head->dk, head->stride);
 }
 
-/* From the last block to the first: the last one's queries attend to every position. */
+/* Go from the last block to the first, because the last block attends to every position. */
 static void backward_head(const void *arg, size_t task, size_t worker)
 {
     const struct attention_job *job = arg;

@@ -12,7 +12,7 @@ struct avg_pool_job {
     size_t slabs;
 };
 
-/* A window in one dimension: the input's rows or columns [first, end), and its length with
+/* A window in one dimension: the input's rows or columns [first, end), and the window's length with
  * padding. */
 struct span {
     size_t first, end, counted;

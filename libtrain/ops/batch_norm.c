@@ -6,7 +6,7 @@
 #include "libtrain/kernels/workspace.h"
 #include "libtrain/ops/relu.h"
 
-#define SUM_CHANNELS 128u /* masked at once */
+#define SUM_CHANNELS 128u /* channels masked at once */
 
 struct batch_norm_job;
 
@@ -19,7 +19,7 @@ struct batch_norm_job {
     const float *x, *dy, *saved;
     float *y, *dx;
     bool accumulate;
-    float low, high; /* the activation is flat at most low and at least high */
+    float low, high; /* the activation is constant up to low and from high on */
     size_t partials;
     double *partial; /* [partials][2][C] */
     float *factor;   /* [3][C], after the partial sums: factors of the elementwise operation */
@@ -62,7 +62,7 @@ static void run_elementwise(const struct compute *compute, struct batch_norm_job
 
 /* ---- sums over rows ---- */
 
-/* Four rows at a time, which quarters the traffic of the sums. */
+/* Add four rows at a time, which quarters the memory traffic of the sums. */
 SIMD_CLONES static void sum_squares(const float *restrict x, size_t rows, size_t C,
                                     double *restrict sum, double *restrict square)
 {
@@ -91,7 +91,8 @@ SIMD_CLONES static void sum_squares(const float *restrict x, size_t rows, size_t
     }
 }
 
-/* The gradient before the activation; y is the batch-norm's output. */
+/* Return the gradient before the activation. y: the output of the batch-norm, which the activation
+ * reads. */
 static inline __attribute__((always_inline)) float masked(float y, float low, float high, float dy)
 {
     return y <= low || y >= high ? 0.0f : dy;
@@ -114,8 +115,8 @@ mask_row(const struct batch_norm_job *job, size_t m, size_t c, size_t count, flo
     }
 }
 
-/* Sums of dy, and of dy (x - mean), over rows [m, m + rows): two rows at a time, as many channels
- * as a buffer holds. The masking and the summing loops are apart, because only so both
+/* Sum dy, and dy (x - mean), over rows [m, m + rows): two rows at a time, as many channels as a
+ * buffer holds. The masking and the summing are separate loops, because only separate loops
  * vectorise. */
 SIMD_CLONES static void sum_products(const struct batch_norm_job *job, size_t m, size_t rows,
                                      double *restrict sum, double *restrict product)
@@ -168,7 +169,7 @@ static void sum_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-/* Sum number `which` (0 or 1) of channel c over the slabs, in order. */
+/* Return sum number `which` (0 or 1) of channel c, added over the slabs in order. */
 static double total(const struct batch_norm_job *job, size_t which, size_t c)
 {
     double sum = 0.0;
@@ -229,7 +230,7 @@ void batch_norm_forward(const struct compute *compute, const struct batch_norm_s
     run_elementwise(compute, &job, scale_rows);
 }
 
-/* Store the factor and the summand that map x to y, one after the other, in job.factor. */
+/* Store in job.factor the factors, then the summands, that map x to y. */
 static void fix_factors(struct batch_norm_job *job, const float *weight, const float *bias,
                         const float *running_mean, const float *running_variance)
 {

@@ -4,7 +4,7 @@
 
 #include "libtrain/backend/simd.h"
 
-/* An output pixel and the start of its window, below zero in the padding. */
+/* An output pixel and the start of its window, which is negative in the padding. */
 struct window {
     const struct conv2d_shape *shape;
     size_t n, oh, ow;
@@ -55,8 +55,8 @@ static struct span inside(const struct window *window, size_t first, size_t end)
     return low < high ? (struct span){(size_t)low, (size_t)high} : (struct span){first, first};
 }
 
-/* Few channels mean many short copies: moves of a fixed size (overlapping at the end) are faster
- * than a call. */
+/* Copy short runs by moves of a fixed size, which overlap at the end. Few channels mean many short
+ * copies, and these moves are faster than a call. */
 static inline void copy_floats(float *restrict to, const float *restrict from, size_t count)
 {
     enum { QUAD = 4 };

@@ -21,7 +21,7 @@ struct range {
     size_t first, end;
 };
 
-/* Kernel positions [low, high) that meet the input, for a window that starts at `start`. */
+/* Kernel positions [low, high) of a window that lie inside the input. */
 struct span {
     size_t low, high;
 };
@@ -53,8 +53,8 @@ struct windows {
     bool turned, accumulate;
 };
 
-/* `count` outputs from number i on, channels [c, c + BLOCK): each input column is read once for
- * all. */
+/* Compute `count` outputs from number i on, channels [c, c + BLOCK). Each input column is read once
+ * for all outputs. */
 INLINE void windows_block(const struct windows *w, size_t i, size_t c, size_t count)
 {
     simd sum[WINDOWS];

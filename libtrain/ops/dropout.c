@@ -33,8 +33,8 @@ static void dropout_slab(const void *arg, size_t task, size_t worker)
 void dropout_apply(const struct compute *compute, size_t count, const struct dropout_mask *mask,
                    const float *x, float *y, bool accumulate)
 {
-    /* uniform = draw * 2^-24 >= rate, without rounding: draw >= the least integer not below rate *
-     * 2^24. */
+    /* Compare draw * 2^-24 >= rate without rounding: draw >= the least integer that is not below
+     * rate * 2^24. */
     double border = mask->rate * 0x1p24;
     uint32_t threshold = (uint32_t)border;
     threshold += (double)threshold < border;

@@ -5,7 +5,7 @@
 #include "libtrain/backend/simd.h"
 #include "libtrain/kernels/workspace.h"
 
-#define SUM_DOUBLES 256 /* of positions_backward, on the stack */
+#define SUM_DOUBLES 256 /* sums of positions_backward, on the stack */
 
 struct embedding_job {
     size_t M, C, slabs; /* rows of floats; positions: N samples of C floats */

@@ -187,8 +187,8 @@ void scale_floats(const struct compute *compute, size_t count, float scale, cons
     pool_run(compute->pool, job.slabs, scale_slab, &job);
 }
 
-/* The channel changes with every element: repeating the factors of all channels lets the loop use
- * whole vectors. */
+/* The channel changes with every element. The factors of all channels are repeated, so that the
+ * loop can use whole vectors. */
 #define PERIOD_MAX (NORMALISE_CHANNELS_MAX * SIMD_FLOATS)
 
 struct normalise_job {

@@ -10,10 +10,10 @@
 #include "libtrain/kernels/onednn_plan.h"
 #include "libtrain/ops/partials.h"
 
-/* One pass; NULL if another kernel computes it. */
+/* One pass. `pass` is NULL if another kernel computes it. */
 struct prepared {
     struct onednn_pass *pass;
-    size_t samples;  /* of a task */
+    size_t samples;  /* samples of a task */
     uint64_t packed; /* version of the packed weights; 0: none */
 };
 
@@ -94,7 +94,7 @@ bool onednn_conv2d_does(const struct onednn_conv2d *conv2d, enum conv2d_pass pas
 
 /* ---- memory ---- */
 
-/* After the library's scratch: a partial last block, and its output. */
+/* Bytes of a partial last block and its output. They follow the library's scratch. */
 static size_t rest_bytes(const struct onednn_conv2d *conv2d)
 {
     size_t samples = conv2d->prepared[CONV2D_FORWARD].samples;

@@ -22,7 +22,7 @@ static double sample_loss(const struct loss_job *job, size_t n)
         largest = x[c] > largest ? x[c] : largest;
     }
     double sum = 0.0;
-    double distances = 0.0; /* of all scores from the largest */
+    double distances = 0.0; /* sum over all scores of the distance from the largest */
     for (size_t c = 0; c < job->C; c++) {
         distances += (double)x[c] - (double)largest;
         sum += elementary_exp((double)x[c] - (double)largest);

@@ -15,7 +15,7 @@ struct filter_job {
     struct winograd_field from, to;
     const float *x, *weight, *bias;
     float *y, *points; /* of the weights, in panels */
-    bool turned;       /* the gradient of the input */
+    bool turned;       /* computes the gradient of the input */
     bool accumulate;
 };
 
@@ -121,7 +121,7 @@ static void find_part(size_t points, size_t parts, size_t part, size_t *first, s
     *count = slab_begin(points / WINOGRAD_CHANNELS, parts, part + 1) * WINOGRAD_CHANNELS - *first;
 }
 
-/* The sum over the tiles of one range, for a part of the filters and of the channels. */
+/* Sum over the tiles of one range, for a part of the filters and a part of the channels. */
 static void gradient_task(const void *arg, size_t task, size_t worker)
 {
     const struct weights_job *job = arg;

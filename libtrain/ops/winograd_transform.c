@@ -208,7 +208,7 @@ SIMD_CLONES void winograd_transform_inputs(const struct winograd_plan *plan,
     }
 }
 
-/* The same of the output's gradient: squares of TILE x TILE. */
+/* The same transform of the output's gradient, in squares of TILE x TILE. */
 SIMD_CLONES void winograd_transform_gradients(const struct winograd_plan *plan,
                                               const struct winograd_field *field, const float *dy,
                                               size_t t, size_t end, size_t c, size_t channels,
@@ -270,8 +270,9 @@ SIMD_CLONES void winograd_transform_outputs(const struct winograd_plan *plan,
     }
 }
 
-/* Exchange the off-diagonal parts of rows i and i + step, where lanes with that bit set (high) meet
- * those without. */
+/* Exchange the off-diagonal parts of rows i and i + step: the lanes of row i whose index has the
+ * bit `step` set, and the lanes of row i + step whose index does not. low and high select the lanes
+ * of the two new rows. */
 #define EXCHANGE(row, step, low, high)                                                             \
     do {                                                                                           \
         for (size_t i = 0; i < CHANNELS; i++) {                                                    \

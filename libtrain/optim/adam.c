@@ -10,7 +10,7 @@ struct adam_job {
     float keep_average, take_average; /* beta1, 1 - beta1 */
     float keep_square, take_square;   /* beta2, 1 - beta2 */
     float rate;                       /* corrected for the average's start at zero */
-    float root_scale;                 /* the same for the square: factor of its root */
+    float root_scale;                 /* corrects the square's start at zero: factor of its root */
     float epsilon;
     float l2;   /* ADAM: fraction of the parameter added to the gradient */
     float keep; /* ADAMW: fraction of the parameter that remains */
@@ -18,8 +18,8 @@ struct adam_job {
     float *parameter, *gradient, *average, *square;
 };
 
-/* The square root and the division are those of IEEE 754, exactly rounded, in vectors too: every
- * ISA gives the same bits. */
+/* The square root and the division are exactly rounded, as IEEE 754 requires, in vectors too. So
+ * every ISA gives the same bits. */
 SIMD_CLONES static void adam_loop(size_t count, const struct adam_job *job, const float *before,
                                   float *parameter, float *restrict gradient,
                                   float *restrict average, float *restrict square)

@@ -8,8 +8,8 @@
 #include "libtrain/backend/simd.h"
 #include "libtrain/kernels/workspace.h"
 
-/* Partial sums within a slab: as many as the widest vectors keep busy. Fixed, so every ISA adds in
- * the same order. */
+/* Number of partial sums within a slab: enough to keep the widest vectors busy. It is fixed, so
+ * that every ISA adds in the same order. */
 #define LANES 16
 #define NORM_EPSILON 1e-6 /* PyTorch's */
 

@@ -29,7 +29,7 @@ bool mix_is_finite(size_t count, const float *x)
 {
     bool finite = true;
     for (size_t i = 0; i < count; i++) {
-        finite &= fabsf(x[i]) <= MIX_VALUE_MAX; /* not of NaN */
+        finite &= fabsf(x[i]) <= MIX_VALUE_MAX; /* false for NaN */
     }
     return finite;
 }
@@ -94,7 +94,7 @@ void mix_average(const float *const *state, size_t groups, const double *weight,
     }
 }
 
-/* ---- of states that come one after the other ---- */
+/* ---- the average of states that come one after the other ---- */
 
 size_t mix_sums(size_t groups)
 {
@@ -137,7 +137,7 @@ void mix_sum_add(struct mix_sum *sum)
     }
     sum->added++;
     sum->depth++;
-    /* Two sums of equally many states are a node of the tree. */
+    /* Two sums of the same number of states form a node of the tree. */
     for (size_t nodes = sum->added; nodes % 2 == 0; nodes /= 2) {
         join(sum);
     }
