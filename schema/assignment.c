@@ -249,7 +249,7 @@ struct stage_role assignment_role(const struct assignment_run *run, size_t stage
                                .works = listed->share_first < listed->share_end};
 }
 
-/* A group trains the whole model on one device, in the order of one. */
+/* A group trains the whole model on one device, as a synchronous pipeline of one stage. */
 static int check_mix(const struct assignment_run *run, struct err *err)
 {
     if (!run->has_mix) {

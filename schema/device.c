@@ -34,8 +34,8 @@ static const struct record inventory_record =
     "Part of the probe's time for which its threads had processors: below 1 under a quota, or "    \
     "beside other programs."
 
-/* The same fields twice: an enrolment without rates is rejected, since they are divisors in the
- * planner, but every stored row can be read. */
+/* One field list for two tables with different minimum values. An enrolment without rates is
+ * rejected, because the planner divides by them. Every stored row can be read. */
 #define PROBE_FIELDS(gflops_min, bytes_min, threads_min)                                           \
     {                                                                                              \
         MEMBER_DOUBLE(struct device_probe, gemm_gflops, "gemm_gflops", FIELD_REQUIRED, gflops_min, \

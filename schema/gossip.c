@@ -3,7 +3,8 @@
 #include "schema/check.h"
 #include "schema/job.h"
 
-/* Mixes between two averages. An average takes the longer the more groups there are. */
+/* Default number of mixes between two averages: USUAL_ROUNDS in schedule `rounds`, else one mix per
+ * GROUPS_OF_A_MIX groups, because an average takes longer with more groups. */
 #define USUAL_ROUNDS 4
 #define GROUPS_OF_A_MIX 3
 
@@ -85,7 +86,7 @@ int64_t gossip_average_every(const struct gossip_options *options, size_t groups
 
 /* ---- the row of the parent ---- */
 
-/* 0 and 0: of no average yet. */
+/* Counter 0 in xid: there is no average yet. */
 static const struct field tests_fields[] = {
     MEMBER_RECORD(struct gossip_tests, xid, "xid", 0, &mix_xid_record),
     MEMBER_INT(struct gossip_tests, step, "step", 0, 0, INTEGER_MAX),

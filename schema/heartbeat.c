@@ -32,8 +32,8 @@ const char *const round_state_names[] = {
     [ROUND_ABANDONED] = "abandoned", [ROUND_PAUSED] = "paused", NULL,
 };
 
-/* Measurements have no bounds here: a value that cannot be is ignored and counted by the core, and
- * the rest of its heartbeat keeps the device's lease. */
+/* Measurements have no bounds here. The core ignores and counts impossible values. The rest of such
+ * a heartbeat still renews the lease of the device. */
 static const struct field unit_seconds_fields[] = {
     MEMBER_INT(struct unit_seconds, unit, "unit", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_DOUBLE(struct unit_seconds, forward_seconds, "forward_seconds", FIELD_REQUIRED, 0, 0),
@@ -142,8 +142,8 @@ static const struct record rounds_group =
     RECORD_WITH(struct heartbeat, "heartbeat_rounds", rounds_fields,
                 .about = "Stage 0: the versions of its open rounds of replication; 0: none.");
 
-/* Zero and empty members are not written: each device sends a heartbeat a second, and most have
- * little to report. */
+/* Zero and empty members are not written: each device sends one heartbeat per second, and most
+ * heartbeats have little to report. */
 static const struct field heartbeat_fields[] = {
     MEMBER_FORM(struct heartbeat, device.text, "device", FIELD_REQUIRED, &device_id_form),
     MEMBER_FORM(struct heartbeat, boot, "boot", FIELD_REQUIRED, &word_form),

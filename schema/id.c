@@ -38,7 +38,7 @@ int64_t id_series_next(struct id_series *series, const struct rng_stream *words,
         series->count = 0;
     }
     struct rng_block block = rng_block(words, (uint64_t)series->ms << 20 ^ series->count);
-    block.word[0] = series->count++; /* in place of a random word: it sorts */
+    block.word[0] = series->count++; /* replaces a random word: ids of one millisecond sort */
     ASSERT(series->count != 0);
     id_make(out, prefix, series->ms, block);
     return series->ms;
@@ -143,7 +143,7 @@ static bool is_word(const char *text)
     return at > text && *at == '\0';
 }
 
-/* Of "http://" or "https://"; 0: it begins otherwise. */
+/* Length of "http://" or "https://"; 0 for other schemes. */
 static size_t scheme_size(const char *text)
 {
     return strncmp(text, "http://", 7) == 0 ? 7 : strncmp(text, "https://", 8) == 0 ? 8 : 0;
@@ -165,7 +165,7 @@ static size_t letters(const char *text, const char *among)
     return size;
 }
 
-/* A host name, an IPv4 or a bracketed IPv6 address: how many characters; 0: none of them. */
+/* Length of a host name, an IPv4 address or a bracketed IPv6 address; 0 for any other text. */
 static size_t host_size(const char *text)
 {
     if (text[0] != '[') {
@@ -233,7 +233,7 @@ bool id_secret_equal(const char *a, const char *b)
 {
     size_t a_size = strlen(a);
     size_t b_size = strlen(b);
-    /* Constant time: always as many steps as b is long, whatever the length of a. */
+    /* Constant time: the number of iterations depends on the length of b only, not on a. */
     unsigned difference = a_size != b_size;
     for (size_t i = 0; i < b_size; i++) {
         difference |= (unsigned char)a[i < a_size ? i : a_size] ^ (unsigned char)b[i];

@@ -11,7 +11,8 @@
 #include "schema/check.h"
 #include "schema/strategy_rules.h"
 
-/* Whether another fault would change nothing: looking for the nearest of many names costs time. */
+/* Whether another fault would change nothing. The caller then stops, because searching for the
+ * nearest of many names takes time. */
 static bool is_full(const struct check *check)
 {
     return check->rc != 0 && (!check->faults || check->faults->more);
@@ -48,8 +49,8 @@ static bool differ(double a, double b)
     return a < b || a > b;
 }
 
-/* The checks below reject a field of another type rather than ignore it: its author expects an
- * effect. */
+/* If a field belongs to another type, the checks below reject it rather than ignore it: the author
+ * of the job expects it to have an effect. */
 
 static void check_sgd(struct check *check, const struct optimizer *optimizer)
 {
@@ -149,7 +150,7 @@ static void PRINTF_LIKE(4, 5)
     check_fault(check, pointer, "%s", message);
 }
 
-/* Members of one type are required with it and rejected with the others. */
+/* Members of a type are required with that type and rejected with every other type. */
 static void check_augment_member(struct check *check, size_t index, int type, int owner,
                                  const char *member, bool given)
 {
@@ -419,7 +420,7 @@ const struct normalise *job_normalise(const struct job_spec *spec)
     static const struct normalise none;
     const struct augment *augment =
         augment_find(spec->augment, spec->augment_count, AUGMENT_NORMALISE);
-    /* One count without the other is a fault of job_spec_check. */
+    /* job_spec_check reports different counts as a fault. */
     return augment && augment->normalise.mean_count == augment->normalise.std_count
                ? &augment->normalise
                : &none;

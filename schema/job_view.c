@@ -80,7 +80,7 @@ const struct record job_view_record = RECORD_WITH(
     .about = "The samples of the training data that the job trains on: a shard, or some classes, "
              "which the job learns to tell apart from each other and from all others.");
 
-/* ---- own classes, or those of a shard ---- */
+/* ---- classes: those of the view, or those of its shard ---- */
 
 static int64_t class_of(const struct view *view, size_t index)
 {
@@ -92,7 +92,7 @@ static const char *list_of(const struct view *view)
     return view->is_shard ? "/view/shard/class_ranges" : "/view/classes";
 }
 
-/* What is wrong with the class at `index` of the list; nothing: "". */
+/* Describe the fault of the class at `index` of the list; "" if the class is valid. */
 static void describe_fault(const struct view *view, const struct job_view_data *data, size_t index,
                            char out[RECORD_MESSAGE_MAX])
 {
@@ -164,7 +164,8 @@ static void check_holdout(const struct view *view, const struct job_view_data *d
     }
 }
 
-/* Losses are known where samples are chosen only if the first stage is the last one, too. */
+/* A window chooses samples by their losses. The first stage chooses samples, but only the last
+ * stage knows losses, so both must be one stage. */
 static void check_window(const struct job_spec *spec, const struct view_sizes *sizes,
                          struct record_faults *faults)
 {
@@ -191,7 +192,7 @@ static void check_shard(const struct view *view, struct record_faults *faults)
     }
 }
 
-/* Whether the data can have a view at all. */
+/* Whether the data set supports a view. */
 static bool check_data(const struct job_view_data *data, struct record_faults *faults)
 {
     if (data->positions > 1) {

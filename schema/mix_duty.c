@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-/* Names of groups, of their incarnations and of steps are whole numbers that JSON keeps. */
+/* A required integer from 0 to the largest one that JSON represents exactly. */
 #define COUNT(T, m, n, ...) MEMBER_INT(T, m, n, FIELD_REQUIRED, 0, INTEGER_MAX, __VA_ARGS__)
 
 const char *const mix_progress_names[] = {
@@ -12,7 +12,7 @@ const char *const mix_progress_names[] = {
     [MIX_REJECTED] = "rejected", NULL,
 };
 
-/* ---- orders ---- */
+/* ---- orders and duties ---- */
 
 static const struct field source_fields[] = {
     MEMBER_INT(struct mix_source, group, "group", FIELD_REQUIRED, 0, GROUPS_MAX - 1),

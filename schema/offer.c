@@ -7,7 +7,8 @@
 #include "base/assert.h"
 #include "schema/device.h"
 
-/* Of one device: those of all devices together are an integer of JSON. */
+/* Limit for one device. The sum over all devices remains an integer that JSON represents
+ * exactly. */
 #define SAMPLES_MAX 100000000000
 
 static const struct field class_count_element = {.type = FIELD_INT, .min = 0, .max = INTEGER_MAX};

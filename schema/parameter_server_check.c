@@ -1,4 +1,5 @@
-/* The rules of a job with servers: between its fields, and of its servers and shares. */
+/* The rules of a job with a parameter server: between its fields, and for its servers and
+ * shares. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -66,7 +67,8 @@ static void check_place(struct check *check, const struct server_options *option
     }
 }
 
-/* A device has one value of a label: it cannot have that of the job and another. */
+/* A device has one value per label. So no device matches if the job requires another value of the
+ * same label for all devices. */
 static void check_labels(struct check *check, const struct job_spec *spec, const char *pointer,
                          const struct label *label, size_t count)
 {
@@ -99,7 +101,8 @@ static void check_servers(struct check *check, const struct job_spec *spec)
     }
 }
 
-/* A device of the plan keeps units or computes. */
+/* Each device of a plan is a server, a worker or both. So a plan has at most servers + workers
+ * devices. */
 static void check_devices(struct check *check, const struct job_spec *spec)
 {
     const struct server_options *options = &spec->parameter_server;
@@ -183,7 +186,7 @@ int parameter_server_units_check(const struct server_options *options, size_t un
 
 /* ---- assignments ---- */
 
-/* The shares follow each other, in any order of the stages. */
+/* The shares must be contiguous, in any order of the stages. */
 static int check_assigned_shares(const struct assignment_run *run, struct err *err)
 {
     int64_t end = 0;

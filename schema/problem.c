@@ -98,8 +98,7 @@ static void put_text(char *out, size_t size, const char *text)
     }
 }
 
-/* The detail is of the first fault: say that it is not the only one. A text that does not fit is
- * left out. */
+/* The detail describes the first fault: append the number of other faults, if it fits. */
 static void count_others(char detail[PROBLEM_DETAIL_SIZE], const struct record_faults *faults)
 {
     char others[64];
@@ -132,8 +131,8 @@ json_t *problem_write(enum problem_code code, const char *detail, const char *in
     return record_write(&problem_record, &problem);
 }
 
-/* Another version's problem may hold members that this one does not know, so its table does not
- * judge here. */
+/* The sender may have another version and send members that this version does not know. So the body
+ * is not checked against the record table. */
 enum problem_code problem_read(const char *text, size_t size, char message[MESSAGE_SIZE])
 {
     message[0] = '\0';

@@ -80,7 +80,7 @@ const struct record submodel_options_record =
     RECORD_WITH(struct submodel_options, "submodel", options_fields,
                 .about = "A job of sub-models. See docs/jobs.md.");
 
-/* ---- what it saves ---- */
+/* ---- operations saved ---- */
 
 static const struct field compute_fields[] = {
     MEMBER_DOUBLE(struct submodel_compute, per_sample_least, "per_sample_least", FIELD_NULLABLE, 0,

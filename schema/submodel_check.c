@@ -1,4 +1,4 @@
-/* The rules of a job of sub-models: between its fields, and of its groups. */
+/* The rules of a job of sub-models: between its fields, and for its groups. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -61,7 +61,8 @@ static void check_options(struct check *check, const struct job_spec *spec)
     }
 }
 
-/* No device can fetch all samples, and negatives are those of the group's device. */
+/* The data stay on the devices. So no device can fetch all samples, and a group takes its negatives
+ * from its own device. */
 static void check_local(struct check *check, const struct job_spec *spec)
 {
     static const char stays[] = "with data that stay on devices";
@@ -165,7 +166,7 @@ int submodel_joint_check(const struct submodel_options *options, const struct mo
 struct given_group {
     int64_t class_of[COUNTED_CLASSES_MAX];
     size_t class_count;
-    double width; /* 0: planned */
+    double width; /* 0: chosen by the planner */
     struct label label[LABELS_MAX];
     size_t label_count;
 };
@@ -180,7 +181,8 @@ static const struct field given_fields[] = {
 };
 static const struct record given_record = RECORD(struct given_group, "group", given_fields);
 
-/* The classes of one group, added to the list of all. served: how many groups each class has. */
+/* Add the classes of one group to the list of all groups. served: the number of groups per
+ * class. */
 static void add_group(struct check *check, const struct given_group *given, int64_t class_count,
                       int64_t *served, struct class_groups *out)
 {

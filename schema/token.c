@@ -25,7 +25,7 @@ const char *const token_state_names[] = {
     NULL,
 };
 
-/* Of struct T, in which the token is `m`. */
+/* The fields of a token in struct T; `m` is the path to the token, or empty if T is the token. */
 #define TOKEN_FIELDS(T, m)                                                                         \
     MEMBER_FORM(T, m id, "id", FIELD_REQUIRED, &token_id_form),                                    \
         MEMBER_INT(T, m revision, "revision", FIELD_REQUIRED, 1, INTEGER_MAX),                     \

@@ -360,7 +360,8 @@ const struct what_if_device *what_if_device(const struct plan_question *question
     return NULL;
 }
 
-/* Take the next digit of the index. */
+/* The index of a variation has one digit per varied field; `count` is the base of the digit. Take
+ * the next digit. */
 static size_t digit(size_t *index, size_t count)
 {
     const size_t base = at_least_one(count), value = *index % base;
@@ -383,7 +384,7 @@ void what_if_vary(const struct plan_question *question, size_t index, struct job
     }
     if (vary->pipeline_count > 0 && spec->pipeline != vary->pipeline[pipeline]) {
         spec->pipeline = vary->pipeline[pipeline];
-        spec->micro_batches = 0; /* the usual number of that schedule */
+        spec->micro_batches = 0; /* 0: the default of that schedule */
     }
     if (vary->micro_batches_count > 0) {
         spec->micro_batches = vary->micro_batches[micro_batches];
