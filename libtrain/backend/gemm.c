@@ -15,23 +15,24 @@
 /* Debian's serial OpenBLAS hands out its packing buffers without a lock (it is built without
  * USE_LOCKING). Two threads that multiply at once may then pack into the same buffer and get wrong
  * numbers. The two functions below replace the library's own (symbol interposition) and add the
- * lock. If that has no effect (another build, bound symbolically), prepare detects it and every
- * product takes the lock instead: slower, but correct (ADR 0009). */
+ * lock. In other builds the replacement may have no effect, because the symbols are bound in the
+ * library. prepare detects this, and then every product takes the lock: slower, but correct (ADR
+ * 0009). */
 void *blas_memory_alloc(int position);
 void blas_memory_free(void *buffer);
 
 static struct {
     pthread_once_t once;
-    pthread_mutex_t lock; /* of the library's table of buffers, or of whole products */
+    pthread_mutex_t lock; /* protects the library's table of buffers, or whole products */
     void *(*allocate)(int position);
     void (*release)(void *buffer);
-    atomic_bool guarded;   /* our blas_memory_alloc was called by the library */
-    atomic_bool serialise; /* it never is */
+    atomic_bool guarded;   /* the library called our blas_memory_alloc */
+    atomic_bool serialise; /* the library does not call it: products take the lock */
     atomic_bool allocates; /* the core is one of allocating_cores */
     /* Under the lock: */
-    size_t made;     /* buffers that the library has */
-    size_t in_use;   /* of them, used by running products */
-    size_t reserved; /* that it must have */
+    size_t made;     /* buffers that the library has allocated */
+    size_t in_use;   /* buffers that running products use */
+    size_t reserved; /* buffers that the library must have */
 } blas = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void find_library(void)
@@ -63,10 +64,10 @@ void blas_memory_free(void *buffer)
     pthread_mutex_unlock(&blas.lock);
 }
 
-/* The library retries a failed mapping without end. So a new buffer is requested only when there is
- * room for one, before the products that need it. The library keeps it. */
+/* The library retries a failed mapping without end. So a new buffer is requested before the
+ * products that need it, and only if there is memory for it. The library keeps the buffer. */
 #define BUFFER_BYTES                                                                               \
-    ((size_t)(sizeof(void *) > 4 ? 128 : 32) << 20)   /* BUFFER_SIZE of its builds, or more */
+    ((size_t)(sizeof(void *) > 4 ? 128 : 32) << 20)   /* at least BUFFER_SIZE of its builds */
 #define ROOM_BYTES (BUFFER_BYTES + ((size_t)8 << 20)) /* margin for other threads */
 
 static bool has_room(void)
@@ -75,7 +76,8 @@ static bool has_room(void)
     return room != MAP_FAILED && munmap(room, ROOM_BYTES) == 0;
 }
 
-/* Under the lock. All buffers are held at once, because the library hands out a free one first. */
+/* Called under the lock. The library hands out a free buffer first, so all buffers are held at
+ * once. */
 static bool make_buffers(size_t wanted)
 {
     void *held[MEMORY_THREADS_MAX];
@@ -94,11 +96,11 @@ static bool make_buffers(size_t wanted)
     return room;
 }
 
-/* For small products of two matrices that are not transposed, the library's AVX-512 kernels (up to
- * this many multiplications) allocate a buffer per call. Training must not allocate, so these
- * products use a transposed copy of one matrix, which selects other kernels. */
+/* For small products of two matrices that are not transposed (at most SMALL_PRODUCT
+ * multiplications), the library's AVX-512 kernels allocate a buffer per call. Training must not
+ * allocate. So these products use a transposed copy of one matrix, which selects other kernels. */
 #define SMALL_PRODUCT 1e6
-#define COPY_FLOATS 16384 /* of the copy; larger products are computed in pieces of K */
+#define COPY_FLOATS 16384 /* size of the copy; larger products are computed in pieces of K */
 static const char *const allocating_cores[] = {"SkylakeX", "Cooperlake", "SapphireRapids"};
 
 static blasint dimension(size_t value)
@@ -167,10 +169,10 @@ void gemm(bool transpose_a, bool transpose_b, size_t M, size_t N, size_t K, cons
     }
 }
 
-/* Once, before the first product: switch the library's threading off and guard its buffers. */
+/* Switch off the library's threading and guard its buffers, once, before the first product. */
 static void prepare(void)
 {
-    /* Large enough that no core takes its path for small matrices, which uses no buffer. */
+    /* Large enough for every core to use a buffer: the path for small matrices uses none. */
     enum { SIZE = 128 };
     static const float zeros[SIZE * SIZE];
     static float product[SIZE * SIZE];

@@ -9,8 +9,8 @@
 
 #include "libtrain/backend/onednn_library.h"
 
-/* A function of the OpenMP that Debian's build uses: sets the threads of the calling thread's next
- * parallel region. With one thread the region is a plain call. */
+/* A function of OpenMP, which Debian's build uses. It sets the number of threads of the calling
+ * thread's next parallel region. With one thread the region is a plain call. */
 void omp_set_num_threads(int threads);
 
 bool onednn_built(void)

@@ -1,4 +1,4 @@
-/* onednn.h in a build without the library. */
+/* The functions of onednn.h in builds without the library. */
 #include "libtrain/backend/onednn.h"
 
 #include "base/assert.h"

@@ -7,8 +7,8 @@
 #include "libtrain/backend/onednn.h"
 #include "libtrain/backend/onednn_library.h"
 
-/* The tensors of a pass: the first activation read (x, or dy), the other one (y, dx, or the second
- * read, dy), the weights. */
+/* The tensors of a pass. IN: the first activation that it reads (x or dy). OUT: the other
+ * activation (y, dx, or dy if the pass reads both). WEIGHTS: the weights or their gradient. */
 enum { IN, OUT, WEIGHTS, TENSORS };
 
 /* A primitive and its scratch, one memory object per worker. */
@@ -19,17 +19,17 @@ struct step {
 };
 
 struct tensor {
-    int argument;              /* of the convolution */
-    dnnl_memory_desc_t plain;  /* ours */
-    dnnl_memory_desc_t wanted; /* the library's */
+    int argument;              /* argument number in the convolution */
+    dnnl_memory_desc_t plain;  /* our layout */
+    dnnl_memory_desc_t wanted; /* the library's layout */
     bool same;
-    size_t offset;       /* of the wanted form in a worker's scratch */
-    dnnl_memory_t *at;   /* [workers] ours, at the address of each call */
-    dnnl_memory_t *copy; /* wanted form: [workers] in their scratch; WEIGHTS: [weight_count] */
+    size_t offset;       /* of the wanted layout in a worker's scratch */
+    dnnl_memory_t *at;   /* [workers] our layout; each call sets the address */
+    dnnl_memory_t *copy; /* wanted layout; [workers], in scratch; WEIGHTS: [weight_count] */
     size_t at_count, copy_count;
     struct step
-        reorder; /* IN and WEIGHTS of forward and data: plain to wanted; else wanted to plain */
-    struct step accumulate; /* OUT of data, WEIGHTS of weights: wanted, added to plain */
+        reorder; /* for tensors that are read: plain to wanted; for written ones: wanted to plain */
+    struct step accumulate; /* adds wanted to plain: dx, or the gradient of the weights */
 };
 
 struct onednn_pass {
@@ -52,7 +52,8 @@ static dnnl_status_t describe_activation(dnnl_memory_desc_t *out, size_t N, size
     return dnnl_memory_desc_init_by_tag(out, 4, dims, dnnl_f32, tag);
 }
 
-/* Ours, or any. With groups they are the first dimension. */
+/* Describe the weights in our layout or, if `any`, in one that the library chooses. Several groups
+ * are the first dimension. */
 static dnnl_status_t describe_weights(dnnl_memory_desc_t *out, const struct conv2d_shape *s,
                                       bool any)
 {
@@ -383,7 +384,7 @@ int onednn_pass_bind(struct onednn_pass *pass, unsigned char *weights, size_t we
 
 /* ---- computing ---- */
 
-/* Everything was created and checked before: a failure here is our mistake. */
+/* Everything was created and checked before, so a failure here is a programming error. */
 static void must(dnnl_status_t status)
 {
     ASSERT(status == dnnl_success);
@@ -405,8 +406,8 @@ static void run_reorder(const struct onednn_pass *pass, const struct step *step,
     run_step(pass, step, worker, argument, 2);
 }
 
-/* The worker's object for a tensor in our layout, at this address. The library's objects do not
- * know const. */
+/* The worker's object for a tensor in our layout, set to this address. The library's objects have
+ * no const. */
 static dnnl_memory_t plain_at(const struct tensor *tensor, size_t worker, const float *address)
 {
     must(dnnl_memory_set_data_handle(tensor->at[worker], (void *)(uintptr_t)address));

@@ -10,17 +10,17 @@
 #include "libtrain/backend/gemm.h"
 #include "libtrain/train.h"
 
-/* Kernels follow each other within microseconds: a thread polls this often for the next one before
- * it sleeps. */
+/* Kernels follow each other within microseconds. So a thread polls this many times for the next one
+ * before it sleeps. */
 #define SPINS 256
 
 struct train_pool {
-    pthread_mutex_t lock; /* of the following members that are not atomic */
+    pthread_mutex_t lock; /* protects the following members that are not atomic */
     pthread_cond_t start; /* a new round, or stop */
     pthread_cond_t done;  /* busy is 0 */
     atomic_ulong round;
     atomic_size_t busy; /* workers still in the round */
-    atomic_size_t next; /* task to pick */
+    atomic_size_t next; /* next task to pick */
     bool stop;
     pool_task_fn task_fn; /* constant during a round, as are arg and task_count */
     const void *arg;
@@ -28,7 +28,7 @@ struct train_pool {
     double (*seconds)(void); /* NULL: waits are not timed */
     double waited_seconds;
     size_t threads; /* the caller included */
-    size_t started; /* workers, for train_pool_free of a half-built pool */
+    size_t started; /* workers; train_pool_free of a half-built pool needs it */
     pthread_t worker[];
 };
 
@@ -57,7 +57,7 @@ static void pick_tasks(struct train_pool *pool, size_t worker)
     }
 }
 
-/* Wait for a round after `seen`; false: stop. */
+/* Wait for a round after `seen`. Return false if the pool stops instead. */
 static bool await_round(struct train_pool *pool, unsigned long seen)
 {
     for (int spin = 0; spin < SPINS; spin++) {
@@ -99,7 +99,7 @@ static int start_worker(struct train_pool *pool, size_t index)
         return -1;
     }
     *start = (struct worker_start){.pool = pool, .index = index};
-    /* Signals belong to the program's own threads. */
+    /* Workers block signals: those are for the threads of the program. */
     sigset_t all;
     sigset_t before;
     sigfillset(&all);

@@ -17,8 +17,8 @@
 #define LANES 4
 #define ROWS 4
 #endif
-/* The rest of M: each count of rows has a block of its own, since a block of few rows waits for its
- * sums. */
+/* The rows after the last full block. Each number of rows has a block of its own: several blocks
+ * with fewer rows would each wait for their sums. */
 #define TAIL(block, rows)                                                                          \
     case rows:                                                                                     \
         block(p, m, n, rows, vectors);                                                             \
@@ -91,7 +91,7 @@ DEFINE_BLOCK(block, lanes, LANES)
 DEFINE_BLOCK(half_block, half_lanes, LANES / 2)
 DEFINE_BLOCK(single, float, 1)
 
-/* One panel of columns after the other: its rows of B stay in the L1 cache. */
+/* Compute one panel of columns after the other, so that its rows of B stay in the L1 cache. */
 void PRODUCT_NAME(const struct product *p)
 {
     size_t n = 0;

@@ -13,12 +13,12 @@ struct loss {
 };
 
 struct critical {
-    size_t samples, window, most; /* most: samples of an epoch that are chosen by their losses */
+    size_t samples, window, most; /* most: limit of samples per epoch that are chosen by loss */
     double *loss;                 /* [samples]; NAN: not known */
     struct loss *known;           /* [samples] scratch */
     bool *chosen;                 /* [samples] scratch */
-    uint32_t *turn;               /* [samples] the order in which they follow */
-    size_t next;                  /* place in it */
+    uint32_t *turn; /* [samples] the order in which samples fill the rest of a window */
+    size_t next;    /* the next position in turn */
     bool begun;
 };
 
@@ -75,7 +75,7 @@ static int compare(const void *left, const void *right)
     return (a->sample > b->sample) - (a->sample < b->sample);
 }
 
-/* The samples of the largest losses; returns how many. */
+/* Write the samples with the largest losses. Return their number. */
 static size_t choose_largest(struct critical *critical, uint32_t *out)
 {
     size_t known = 0;

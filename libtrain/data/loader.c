@@ -1,4 +1,4 @@
-/* Stored samples on their way into a batch. Crop and flip move stored numbers. The border of a crop
+/* Copies stored samples into a batch. Crop and flip only move stored numbers. The border of a crop
  * is stored zeros, as in torchvision's RandomCrop on images of bytes. */
 #include <string.h>
 
@@ -26,9 +26,9 @@ struct window {
     bool flipped;
 };
 
-/* The draw for the sample at `position` of the batch. It is one block, whatever is enabled, so that
- * an augmentation draws the same beside another. A word times the bound, shifted: bias below
- * 2^-20. */
+/* Draw the window of the sample at `position` of the batch. Each draw uses one block, so that an
+ * augmentation draws the same values with and without the others. An offset is a word times the
+ * number of offsets, shifted by 32 bits: its bias is below 2^-20. */
 static struct window draw(const struct train_loader *loader, const struct rng_stream *stream,
                           size_t position)
 {
@@ -41,8 +41,8 @@ static struct window draw(const struct train_loader *loader, const struct rng_st
     };
 }
 
-/* A window of `length` is at `at` in a line of the same length between two paddings. Its part
- * [*first, *end) is not padding. */
+/* A line of `length` lies between two paddings. A window of the same length starts at `at`. Its
+ * part [*first, *end) is not padding. */
 static void overlap(size_t length, size_t padding, size_t at, size_t *first, size_t *end)
 {
     const size_t before = padding > at ? padding - at : 0;
@@ -58,7 +58,7 @@ static void reverse(size_t count, size_t size, const unsigned char *from, unsign
     }
 }
 
-/* Copy the window of one sample; mirrored, its columns are written from the right. */
+/* Copy the window of one sample. A flipped window is written in reverse order of its columns. */
 static void load_window(const struct train_loader *loader, struct window window,
                         const unsigned char *from, unsigned char *to)
 {

@@ -11,16 +11,17 @@
 struct train_sampler {
     uint64_t seed;
     size_t batch;
-    uint32_t samples; /* of an epoch */
+    uint32_t samples; /* per epoch */
     int64_t steps_per_epoch;
-    int64_t epoch;   /* of `order`; -1: none yet */
+    int64_t epoch;   /* epoch of `order`; -1: none yet */
     uint32_t *order; /* [samples] */
-    /* of a view, or without held-out samples; NULL: the data set is used whole */
+    /* The samples of a view, or of the data set without held-out samples. view.own NULL: the whole
+     * data set. */
     struct view_sizes sizes;
     struct view_samples view;
-    /* of a window; else NULL */
+    /* NULL without a window. */
     struct critical *critical;
-    uint32_t *place; /* [samples] of `order`, within the shard */
+    uint32_t *place; /* [samples] the samples of `order` as indices within the shard */
 };
 
 int64_t train_steps_per_epoch(uint64_t samples, size_t batch)
@@ -64,7 +65,7 @@ static bool make_lists(struct train_sampler *sampler)
     return sampler->view.own && sampler->view.held && sampler->view.others;
 }
 
-/* The samples of a shard are its own ones. */
+/* List the samples of the shard as the view's own samples. */
 static int list_shard(struct train_sampler *sampler, const struct view *view,
                       const unsigned char *labels, uint64_t samples, const int64_t *count,
                       struct err *err)
@@ -93,7 +94,7 @@ static int make_window(struct train_sampler *sampler, const struct view *view, s
                         &sampler->critical, err);
 }
 
-/* The job expects other data. */
+/* Check that the data set has the samples of the shard: the job may expect other data. */
 static int check_shard(const struct view *view, const int64_t *count, struct err *err)
 {
     const size_t misfit = view_misfit(view, count, VIEW_CLASSES_MAX);
@@ -196,7 +197,7 @@ const uint32_t *train_sampler_held(const struct train_sampler *sampler, size_t *
     return sampler->view.held;
 }
 
-/* The samples of an epoch before they are shuffled. */
+/* List the samples of an epoch in the order before the shuffle. */
 static void list_samples(struct train_sampler *sampler, int64_t epoch)
 {
     if (!sampler->view.own) {

@@ -39,7 +39,7 @@ bool conv2d_kernel_can(enum conv2d_kernel kernel, const struct conv2d_shape *sha
     return false;
 }
 
-/* Of our own kernels: the first that supports the pass and is chosen by shape. */
+/* Return the first of our own kernels that supports the pass and is a default for the shape. */
 static enum conv2d_kernel own_kernel(const struct conv2d_shape *shape, enum conv2d_pass pass)
 {
     static const enum conv2d_kernel order[] = {CONV2D_DEPTHWISE, CONV2D_POINTWISE, CONV2D_WINOGRAD4,
@@ -53,8 +53,7 @@ static enum conv2d_kernel own_kernel(const struct conv2d_shape *shape, enum conv
     return CONV2D_COLUMNS;
 }
 
-/* With oneDNN: its kernels for shapes where they were measured to be faster than ours (ADR
- * 0048). */
+/* Choose a oneDNN kernel for shapes where it was measured to be faster than ours (ADR 0048). */
 static enum conv2d_kernel onednn_kernel(const struct conv2d_shape *shape, enum conv2d_pass pass)
 {
     enum conv2d_kernel own = own_kernel(shape, pass);

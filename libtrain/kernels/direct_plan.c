@@ -4,9 +4,9 @@
 
 #define CHANNELS_MAX 8u
 #define WINDOW_FLOATS_MAX 64u
-#define WEIGHT_FLOATS_MAX 65536u /* a sum of this size fits a second-level cache */
-#define STRIP_FLOATS 16384u      /* of a strip's input rows: 64 KiB */
-#define VECTOR 8u                /* floats that products write at once, or a multiple */
+#define WEIGHT_FLOATS_MAX 65536u /* a partial sum of this size fits in a second-level cache */
+#define STRIP_FLOATS 16384u      /* input rows of a strip: 64 KiB */
+#define VECTOR 8u                /* a multiple of the floats that a product writes at once */
 
 bool conv2d_is_direct(const struct conv2d_shape *shape)
 {
@@ -15,7 +15,7 @@ bool conv2d_is_direct(const struct conv2d_shape *shape)
            shape->O * conv2d_row_floats(shape) <= WEIGHT_FLOATS_MAX;
 }
 
-/* Input rows under `rows` output rows. */
+/* The number of input rows that `rows` output rows read. */
 static size_t input_rows(const struct conv2d_shape *shape, size_t rows)
 {
     return (rows - 1) * shape->SH + shape->KH;

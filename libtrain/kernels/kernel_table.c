@@ -8,7 +8,7 @@
 #include "libtrain/kernels/op_workspace.h"
 #include "libtrain/kernels/winograd_plan.h"
 
-#define NEAREST_MAX 1024 /* names of convolutions that an unknown name is compared with */
+#define NEAREST_MAX 1024 /* the most names that an unknown name is compared with */
 
 static struct op *find_convolution(const struct model *model, const char *name)
 {
@@ -64,8 +64,8 @@ static size_t count_convolutions(const struct model *model)
     return count;
 }
 
-/* Finding the nearest name takes time. So a table with more ops than the model is rejected at once,
- * and reading stops when no further fault can be stored. */
+/* Searching for the nearest name takes time. So a table with more ops than the model is rejected at
+ * once, and reading stops when no further fault can be stored. */
 static void apply_rows(struct model *model, json_t *table, struct record_faults *found)
 {
     const size_t convolutions = count_convolutions(model);

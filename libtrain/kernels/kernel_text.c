@@ -46,7 +46,7 @@ void kernel_text_write(const struct model *model, size_t first, size_t end, char
     *out = '\0';
 }
 
-/* CONV2D_BY_SHAPE: the letter names no kernel. */
+/* Return the kernel of a letter; CONV2D_BY_SHAPE for an unknown letter. */
 static enum conv2d_kernel kernel_of(char letter)
 {
     size_t kernel = CONV2D_KERNELS - 1;

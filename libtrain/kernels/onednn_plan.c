@@ -3,14 +3,14 @@
 #include "base/size.h"
 #include "libtrain/kernels/conv2d_kernel.h"
 
-#define CHANNELS 16u         /* of a block of the library's layouts, at most */
+#define CHANNELS 16u         /* most channels in a block of the library's layouts */
 #define TASKS 8u             /* target number of tasks per pass */
-#define WINOGRAD_TASKS 2u    /* each transforms all weights */
-#define SMALL_WEIGHTS 65536u /* floats: below this, as many sums as threads could use */
+#define WINOGRAD_TASKS 2u    /* few, because each task transforms all weights */
+#define SMALL_WEIGHTS 65536u /* floats; up to this, one partial sum per usable thread */
 #define PARTIALS_SMALL 4u
 #define PARTIALS_LARGE 2u
 #define SCRATCH_BYTES 65536u
-#define TILE 4u /* of the library's Winograd */
+#define TILE 4u /* of the library's Winograd kernel */
 #define POINTS 36u
 
 /* The largest divisor of N that is at most `most`. */

@@ -4,12 +4,12 @@
 
 #define KERNEL WINOGRAD_KERNEL
 #define PADDING_MAX (KERNEL - 1)
-#define BLOCK_FLOATS 196608u /* inputs and outputs of a block: a second-level cache */
-#define BLOCK_TILES_MIN 24u  /* below, the weights are read too often */
+#define BLOCK_FLOATS 196608u /* inputs and outputs of a block; fits in a second-level cache */
+#define BLOCK_TILES_MIN 24u  /* with fewer tiles per block the weights are read too often */
 #define BLOCK_TILES_MAX 48u
-#define TASKS_MIN 8u /* with few tiles, their channels are split too */
+#define TASKS_MIN 8u /* with fewer blocks, output channels are split into parts, too */
 #define GRADIENT_TILES 24u
-#define GRADIENT_FILTERS 64u /* of a part */
+#define GRADIENT_FILTERS 64u /* filters of a part */
 #define GRADIENT_CHANNELS 128u
 #define GRADIENT_PARTIALS_MAX 4u
 
@@ -66,13 +66,13 @@ struct winograd_weights_plan winograd_weights_plan_of(const struct conv2d_shape 
     return plan;
 }
 
-/* Floats of the largest of `parts` parts of `channels` channels, in indivisible units. */
+/* The channels of the largest part, if `channels` are split into `parts` parts of whole units. */
 static size_t part_channels(size_t channels, size_t unit, size_t parts)
 {
     return size_divide_up(size_divide_up(channels, unit), parts) * unit;
 }
 
-/* For N samples or fewer: with fewer samples the blocks may be larger, up to the maximum. */
+/* Floats of a worker for N samples or fewer: fewer samples give no larger blocks or parts. */
 static uint64_t filter_worker_floats(const struct winograd_plan *plan)
 {
     size_t tiles = plan->tiles < plan->block_tiles ? plan->tiles : plan->block_tiles;

@@ -7,13 +7,13 @@
 #include "libtrain/kernels/winograd_plan.h"
 
 #define SLAB_FLOATS 16384u
-#define COLUMN_FLOATS 65536u        /* of a slab: 256 KiB */
-#define PIXELS_MIN 64u              /* below, packing the weights costs more than the product */
-#define PIXELS_MAX 1024u            /* leaves enough slabs for the threads */
+#define COLUMN_FLOATS 65536u /* im2col floats of a slab: 256 KiB */
+#define PIXELS_MIN 64u       /* with fewer, packing the weights costs more than the product */
+#define PIXELS_MAX 1024u     /* leaves enough slabs for the threads */
 #define POINTWISE_PIXELS_MAX 65536u /* keeps the products' dimensions within an int */
 #define POINTWISE_MULTIPLY_ADDS (1u << 20)
 #define WEIGHT_PARTIAL_FLOATS_MAX 65536u
-#define SCORE_FLOATS 16384u /* of a block of queries: 64 KiB */
+#define SCORE_FLOATS 16384u /* scores of a block of queries: 64 KiB */
 #define BLOCK_ROWS_MIN 16u
 #define BLOCK_ROWS_MAX 64u
 
@@ -132,7 +132,7 @@ struct workspace_bytes conv2d_workspace(const struct conv2d_shape *shape,
                                         struct conv2d_kernels kernels)
 {
     struct workspace_bytes most = {.shared = SLAB_PARTIALS_MAX * (uint64_t)shape->O *
-                                             sizeof(double)}; /* of the bias */
+                                             sizeof(double)}; /* partial sums of the bias */
     kernels = conv2d_kernels_resolve(kernels, shape, CONV2D_BACKEND_OWN);
     for (size_t pass = 0; pass < CONV2D_PASSES; pass++) {
         struct workspace_bytes bytes =
@@ -160,7 +160,7 @@ size_t attention_block_rows(const struct attention_shape *shape)
     return rows < shape->T ? rows : shape->T;
 }
 
-/* Scores of a block and their gradients. */
+/* A worker keeps the scores of a block and their gradients. */
 struct workspace_bytes attention_workspace(const struct attention_shape *shape)
 {
     return aligned(0, 2 * (uint64_t)attention_block_rows(shape) * shape->T * sizeof(float));
