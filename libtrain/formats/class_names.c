@@ -8,7 +8,7 @@
 #include "base/utf8.h"
 
 #define SHOWN_MAX 2        /* names in a message */
-#define SHOWN_BYTES_MAX 16 /* of each */
+#define SHOWN_BYTES_MAX 16 /* bytes of each name in a message */
 
 /* ---- names as text ---- */
 
@@ -65,7 +65,7 @@ static bool is_name(const char *text)
     return valid;
 }
 
-/* ---- sorted ---- */
+/* ---- sorted names ---- */
 
 struct entry {
     const char *name; /* borrowed */
@@ -105,7 +105,7 @@ static int refuse_doubles(const struct name_list *names, struct err *err)
 
 /* ---- JSON ---- */
 
-/* Most bytes of a name in a list, with its quotation marks and a comma. */
+/* Upper bound of the bytes of a name in a JSON list, with its quotation marks and a comma. */
 static size_t json_bytes(const char *name)
 {
     size_t bytes = 3;
@@ -241,7 +241,7 @@ int class_names_map(const struct name_list *from, const struct name_list *to, in
     return 0;
 }
 
-/* The names for which absent[i] is negative (absent NULL: all). Returns how many. */
+/* List the names for which absent[i] is negative (absent NULL: all). Return their number. */
 static size_t list_names(const struct name_list *names, const int32_t *absent,
                          char out[CLASS_NAMES_LISTED_MAX])
 {
@@ -258,7 +258,7 @@ static size_t list_names(const struct name_list *names, const int32_t *absent,
     if (count > SHOWN_MAX) {
         (void)snprintf(out + used, capacity - used, " and %zu more", count - SHOWN_MAX);
     }
-    utf8_repair_line(out); /* of a truncated name */
+    utf8_repair_line(out); /* a name may be truncated within a character */
     return count;
 }
 

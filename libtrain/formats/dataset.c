@@ -26,7 +26,7 @@ struct conversion {
     const int *fd;
     const struct dataset_limits *limits;
     struct source source;
-    size_t open_file; /* of source, once it is open */
+    size_t open_file; /* the file of `source`, if it is open */
     struct part part[PARTS_MAX];
     size_t part_count;
     struct labels labels;
@@ -139,7 +139,7 @@ static bool comes_before(const struct part *a, const struct part *b)
     return a->file != b->file ? a->file < b->file : strcmp(a->name, b->name) < 0;
 }
 
-/* Several CIFAR files, in the order of their names. */
+/* Sort several CIFAR files by name. */
 static void order_cifar(struct conversion *conversion)
 {
     for (size_t i = 0; i < conversion->part_count; i++) {
@@ -239,7 +239,8 @@ static int describe(const struct conversion *conversion, struct dataset_info *in
 
 /* ---- second pass ---- */
 
-/* Open the content of a part. Parts in order are found without starting again. */
+/* Open the content of a part. Reading continues if the part follows the last one; otherwise its
+ * file is opened again. */
 static int reopen(struct conversion *conversion, const struct part *part, struct stream **out,
                   struct err *err)
 {

@@ -26,7 +26,8 @@ int64_t element_integer(struct element element, const uint8_t *bytes)
     return bits > INT64_MAX ? INT64_MAX : (int64_t)bits;
 }
 
-/* 1 bit sign, 5 exponent, 10 fraction (IEEE 754, binary16): every one of them is a double. */
+/* 1 sign bit, 5 exponent bits, 10 fraction bits (IEEE 754, binary16). A double represents each of
+ * these numbers exactly. */
 static double half(uint64_t bits)
 {
     const uint64_t fraction = bits & 0x3ff;

@@ -9,11 +9,11 @@ struct complex_number {
     double re, im;
 };
 
-/* `size` real numbers are transformed as size / 2 complex ones, whose transform is then split. */
+/* `size` real numbers are transformed as size / 2 complex numbers. The result is then split. */
 struct fft {
     size_t size;
     struct complex_number *root; /* [size / 2]: e^(-2 pi i k / size) */
-    size_t *place;               /* [size / 2]: the place of number i, its bits reversed */
+    size_t *place;               /* [size / 2]: the position of number i: its bits reversed */
     struct complex_number *work; /* [size / 2] */
 };
 
@@ -41,7 +41,7 @@ int fft_new(size_t size, struct fft **out, struct err *err)
     fft->size = size;
     fft->place[0] = 0;
     for (size_t i = 0; i < half; i++) {
-        const double turns = (double)i / (double)size; /* exact, as is a quarter more or less */
+        const double turns = (double)i / (double)size; /* exact, and so is a quarter more */
         fft->root[i] = (struct complex_number){elementary_cos_turns(turns),
                                                elementary_cos_turns(turns + 0.25)};
         if (i > 0) {
@@ -53,7 +53,7 @@ int fft_new(size_t size, struct fft **out, struct err *err)
     return 0;
 }
 
-/* In place, for `count` numbers in the order of `place`. */
+/* Transform `count` numbers in place. They are in the order of `place`. */
 static void transform(const struct fft *fft, struct complex_number *z, size_t count)
 {
     for (size_t span = 1; span < count; span *= 2) {

@@ -38,7 +38,7 @@ static int write_note(const struct name_list *classes, const char *reading, stru
     struct note note = {.class_names = named ? class_names_json(classes) : NULL};
     memcpy(note.reading, reading, sizeof(note.reading));
     if (rc == ERR_LIMIT) {
-        rc = 0; /* a list that is too long to keep */
+        rc = 0; /* the list is too long, so it is left out */
     }
     if (rc == 0 && (named || reading[0] != '\0')) {
         json_auto_t *value = named && !note.class_names ? NULL : record_write(&note_record, &note);
@@ -72,7 +72,8 @@ static int read_note(const char *text, struct name_list *classes, char reading[R
 
 /* ---- the header ---- */
 
-/* Fill *out, except classes, from a header. ERR_FORMAT if it is not the one form. */
+/* Fill *out, except classes, from a header. ERR_FORMAT if the header does not have the project's
+ * form. */
 static int check(const struct safetensors_header *header, struct dataset_info *out, struct err *err)
 {
     const struct safetensors_tensor *inputs = safetensors_find(header, INPUTS);
@@ -182,7 +183,7 @@ bool form_recognise(const uint8_t *bytes, size_t available)
     return available > 8 && bytes[8] == '{' && safetensors_header_bytes(bytes, &size, NULL) == 0;
 }
 
-/* Take a header of `size` bytes. text[2 * size]: the bytes, then room for the note. */
+/* Parse a header of `size` bytes. text[2 * size]: the header, then space for the note. */
 static int take_header(const char *name, uint8_t *text, size_t size, struct dataset_info *info,
                        struct name_list *classes, struct err *err)
 {
@@ -278,7 +279,7 @@ int dataset_read_info(int fd, struct dataset_info *out, struct err *err)
     return 0;
 }
 
-/* The header of a file in memory. */
+/* Read the header of a file in memory. */
 static int read_bytes(const unsigned char *bytes, struct dataset_info *info,
                       struct name_list *classes, struct err *err)
 {
@@ -299,7 +300,7 @@ static int read_bytes(const unsigned char *bytes, struct dataset_info *info,
     return rc;
 }
 
-/* In pieces, between which the sink may end it. */
+/* Send the bytes in pieces, so that the sink can stop between them. */
 static int send_bytes(const unsigned char *bytes, uint64_t size, dataset_sink_fn sink, void *arg,
                       struct err *err)
 {

@@ -36,7 +36,8 @@ bool idx_recognise(const uint8_t *bytes, size_t available, uint64_t size)
         bytes[3] < 1 || bytes[3] > DIMENSIONS_MAX) {
         return false;
     }
-    /* A CIFAR file may start with a zero label and such dark pixels. */
+    /* A CIFAR file with the label 0 and dark first pixels may start like an IDX file. A file that
+     * can be CIFAR must therefore have the size that its IDX header states. */
     return size % CIFAR_RECORD_BYTES != 0 || size == stated_size(bytes, available);
 }
 

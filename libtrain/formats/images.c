@@ -19,8 +19,8 @@ struct images {
     struct image_reader *reader; /* NULL before the second pass */
     uint8_t *file;               /* the current image */
     size_t size, capacity;
-    uint64_t expanded, expanded_max; /* bytes of the pixels of all images together, 3 each */
-    char first[STREAM_NAME_MAX];     /* the first image; "" before it */
+    uint64_t expanded, expanded_max; /* pixel bytes of all images, 3 per pixel */
+    char first[STREAM_NAME_MAX];     /* the first image; "" until it is read */
 };
 
 static void images_free(struct images **images)
@@ -67,7 +67,7 @@ static int load(struct images *images, struct stream *stream, struct err *err)
     }
 }
 
-/* The position of the class directories: how much of the path precedes the class. */
+/* Return the length of the part of the path that precedes the class directory. */
 static size_t trunk_of(const char *path)
 {
     const char *end = strrchr(path, '/');
@@ -82,8 +82,8 @@ static const char *plain_path(const char *path)
     return strncmp(path, "./", 2) == 0 ? path + 2 : path;
 }
 
-/* Classes of the same name under two directories would be merged; these are usually train and
- * test. */
+/* All class directories must have one parent. Otherwise classes of the same name in two parents,
+ * usually train and test, would be merged. */
 static int check_place(const struct images *images, const char *name, struct err *err)
 {
     const char *first = plain_path(images->first);
@@ -179,7 +179,7 @@ int images_convert(const struct files *files, const struct reading *reading,
                                 sink, arg, out, err);
 }
 
-/* Whether a file is an archive whose first content is an image, or is an image. */
+/* Whether the file is an image, or an archive whose first content is an image. */
 static int recognise(struct source *source, int fd, const struct dataset_limits *limits, bool *out,
                      struct err *err)
 {

@@ -16,12 +16,12 @@ struct class
 {
     char *name; /* owned */
     uint32_t
-        order; /* order of first occurrence: its labels have this value until all names are known */
+        order; /* order of first occurrence: the value of its labels until all names are known */
 };
 
 struct labelled_tar {
     const struct files *files;
-    size_t file; /* which is open */
+    size_t file; /* the open file */
     const struct dataset_limits *limits;
     enum dataset_label label;
     struct source source;
@@ -29,7 +29,7 @@ struct labelled_tar {
     struct class *class; /* sorted by name */
     size_t class_count, class_capacity;
     size_t class_last;            /* the last class found: the next file often has the same */
-    struct name_list class_names; /* after all are known, sorted */
+    struct name_list class_names; /* sorted; set when all are known */
     uint8_t *sample;
 };
 
@@ -56,7 +56,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The class in a path, as a part of it; empty if there is none. */
+/* Return the class in a path, as a part of the path. *size is 0 if the path has no class. */
 static const char *class_of(const char *path, enum dataset_label label, size_t *size)
 {
     const char *base = base_name(path);
@@ -83,7 +83,7 @@ static int compare(const char *text, size_t size, const char *name)
     return order ? order : name[size] ? -1 : 0;
 }
 
-/* The place of the class among the sorted ones. */
+/* Return the position of the class among the sorted ones, or the position to insert it at. */
 static size_t find_class(const struct labelled_tar *tar, const char *text, size_t size, bool *found)
 {
     size_t low = 0;
@@ -126,8 +126,8 @@ static int add_class(struct labelled_tar *tar, size_t at, const char *text, size
     return 0;
 }
 
-/* Classes are compared by the bytes of their names: the displayed forms of two names that are not
- * UTF-8 may be equal. */
+/* Classes are compared by the bytes of their names, because two names that are not UTF-8 may have
+ * the same displayed form. */
 static int add_label(struct labelled_tar *tar, const struct stream *stream, struct err *err)
 {
     size_t size = 0;
@@ -181,7 +181,7 @@ static int open_file(struct labelled_tar *tar, size_t file, struct err *err)
     const struct dataset_names *names = tar->limits->names;
     char name[STREAM_NAME_MAX];
     (void)snprintf(name, sizeof(name), "file %zu", file + 1);
-    if (names && names->file) { /* without its directory, which would be the class of an entry */
+    if (names && names->file) { /* without its directory, which would become the class */
         (void)snprintf(name, sizeof(name), "%s", base_name(names->file[file]));
     }
     tar->file = file;
@@ -216,7 +216,7 @@ static int next(struct labelled_tar *tar, struct stream **out, struct err *err)
     return rc;
 }
 
-/* Replace the order of first occurrence in the labels by the place of the sorted name. */
+/* Replace the order of first occurrence in the labels by the position of the name after sorting. */
 static int number_classes(struct labelled_tar *tar, struct err *err)
 {
     if (tar->class_count == 0) {

@@ -8,9 +8,9 @@
 #define MEL_FACTOR 2595.0
 #define MEL_CORNER_HZ 700.0
 
-/* The place of a band in the spectrum. */
+/* The frequencies of a band and their weights. */
 struct band {
-    size_t first, count; /* frequencies that have a weight */
+    size_t first, count; /* frequencies with a weight */
     const double *weight;
 };
 
@@ -49,7 +49,7 @@ static double hertz_of(double mel)
     return MEL_CORNER_HZ * (elementary_exp(mel * (ELEMENTARY_LN10 / MEL_FACTOR)) - 1.0);
 }
 
-/* Corner number `i` of mels + 2. */
+/* The frequency in Hz of corner `i` of the mels + 2 corners of all bands. */
 static double corner(const struct log_mel_form *form, size_t i)
 {
     return hertz_of(mel_of((double)form->rate / 2.0) * (double)i / (double)(form->mels + 1));

@@ -143,7 +143,8 @@ static int read_header(struct stream *stream, struct npy_header *header, struct 
     return rc && err ? err_wrap(err, "%s: NPY", stream->name) : rc;
 }
 
-/* "<f4": byte order (= is the machine's, | none), kind, bytes. A bool is a byte of 0 or 1. */
+/* Parse a type such as "<f4": byte order (= for the order of the machine, | for none), kind, bytes.
+ * A bool is a byte of 0 or 1. */
 static bool parse_descr(const char *descr, struct element *out)
 {
     static const struct {

@@ -18,10 +18,10 @@
 /* A parameter and the kinds of reading that have it: bit k is kind k. */
 struct parameter {
     const char *name;
-    size_t offset; /* of an int64_t, or two */
+    size_t offset; /* offset of an int64_t, or of two if `pair` */
     int64_t min, max;
     uint32_t kinds;
-    enum reading_kind says;   /* the kind that it selects; READING_RECOGNISED: none by itself */
+    enum reading_kind says;   /* the kind that it selects; READING_RECOGNISED: it selects none */
     const char *const *words; /* [max - min + 1]: the names of its values, NULL for a number */
     bool pair;                /* two numbers, "32x48" */
 };
@@ -190,7 +190,7 @@ int reading_parse(const char *text, struct reading *out, struct err *err)
     return rc;
 }
 
-/* Whether the parameter decides more of samples of this kind than their shape. */
+/* Whether the parameter determines the values of the samples of this kind, not only their shape. */
 static bool makes_samples(const struct parameter *parameter, enum reading_kind kind)
 {
     return kind == READING_SOUND && parameter->kinds == ONLY(READING_SOUND);

@@ -44,7 +44,8 @@ int safetensors_header_bytes(const uint8_t prefix[8], uint64_t *out_bytes, struc
     return 0;
 }
 
-/* Store a value in its entry, in the caller's memory for long ones, or skip it. */
+/* Store a short value in its entry, a long one in the memory of the caller. Skip a value that does
+ * not fit there. */
 static int read_value(struct scanner *scanner, struct safetensors_header *header, size_t *text_used,
                       struct safetensors_metadata *entry, struct err *err)
 {

@@ -95,8 +95,8 @@ static int32_t hex4(struct scanner *scanner)
     return value;
 }
 
-/* Read the digits after "\u": a code point other than 0, with both halves of a surrogate; -1 if
- * invalid. */
+/* Read the digits after "\u", and the second half of a surrogate pair. Return the code point, or -1
+ * if it is 0 or invalid. */
 static int32_t code_point(struct scanner *scanner)
 {
     int32_t high = hex4(scanner);
@@ -128,7 +128,7 @@ static size_t encode_utf8(int32_t code, char out[4])
     return size;
 }
 
-/* Decode an escape after its backslash, as UTF-8: its size, or 0 if it is invalid. */
+/* Decode an escape after its backslash to UTF-8. Return its size, or 0 if it is invalid. */
 static size_t decode_escape(struct scanner *scanner, char out[4])
 {
     static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
@@ -148,7 +148,7 @@ static size_t decode_escape(struct scanner *scanner, char out[4])
     return 1;
 }
 
-/* Decode the next character of a text; 0 if it is invalid. */
+/* Decode the next character of a text. Return its size, or 0 if it is invalid. */
 static size_t next_character(struct scanner *scanner, char out[4])
 {
     const char *here = scanner->text + scanner->at;
@@ -162,7 +162,7 @@ static size_t next_character(struct scanner *scanner, char out[4])
     return size;
 }
 
-/* out NULL: discard, of any size. *length: of the decoded text. */
+/* Read a text. out NULL: discard a text of any size. *length: the size of the decoded text. */
 static int take_text(struct scanner *scanner, char *out, size_t capacity, size_t *length,
                      struct err *err)
 {

@@ -1,6 +1,7 @@
 #include "libtrain/formats/source.h"
 
-/* Of all files: two files are read twice, a text three times; parts out of order share the rest. */
+/* Readings that raise the expansion limit, counted over all files. Two files are read twice, a text
+ * three times. Parts out of order share the remaining readings. */
 #define READINGS_MAX 4
 #define ARCHIVE_BYTES (UINT64_C(1) << 20) /* headers and other bytes around the data */
 
@@ -12,8 +13,8 @@ static uint64_t multiply_add(uint64_t a, uint64_t b, uint64_t c)
                                                                                       : sum;
 }
 
-/* Raise the bound for another reading. It has room for labels of 8 bytes that become 4, and for the
- * headers of archives. */
+/* Raise the expansion limit for one more reading. The limit leaves room for labels of 8 bytes that
+ * become 4 bytes, and for the headers of archives. */
 static void allow_expansion(struct source *source, const struct dataset_limits *limits)
 {
     struct stream_watch *watch = &source->watch;
@@ -31,7 +32,7 @@ static void allow_expansion(struct source *source, const struct dataset_limits *
     watch->go_on_arg = limits->go_on_arg;
 }
 
-/* out: `raw`, or `expanded` opened over it if it is compressed. */
+/* *out: `expanded`, opened over `raw`, if `raw` is compressed; otherwise `raw`. */
 static int expand(struct stream *raw, struct stream *expanded, struct stream_watch *watch,
                   struct stream **out, struct err *err)
 {

@@ -13,7 +13,7 @@
 
 struct gzip {
     z_stream z;
-    bool member_done; /* the next byte, if there is one, starts another member */
+    bool member_done; /* the next byte, if any, starts another member */
     uint8_t buffer[STREAM_BUFFER_BYTES];
 };
 
@@ -71,7 +71,7 @@ void stream_open_entry(struct stream *stream, struct stream *parent, uint64_t si
 
 /* ---- gzip ---- */
 
-/* Refill zlib's input; *ended if there is none. */
+/* Refill zlib's input if it is empty. *ended: the parent stream has no more bytes. */
 static int refill(struct stream *stream, bool *ended, struct err *err)
 {
     struct gzip *gzip = stream->gzip;
@@ -183,7 +183,7 @@ static int look_after(struct stream *stream, size_t more, struct err *err)
     return watch->go_on ? watch->go_on(watch->go_on_arg, err) : 0;
 }
 
-/* From the source until `size` bytes are there or it ends. */
+/* Read from the source until `size` bytes are read or the source ends. */
 static int fill(struct stream *stream, uint8_t *out, size_t size, size_t *got, struct err *err)
 {
     *got = 0;

@@ -11,7 +11,7 @@
 #define EXTENDED_BYTES_MAX 16384
 #define EXTENDED_RECORDS_MAX 256
 
-/* A header block; every field is text, not always ended by a NUL. */
+/* A header block. Every field is text, and some end without a NUL. */
 struct tar_block {
     char name[100];
     char mode[8], uid[8], gid[8];
@@ -77,7 +77,7 @@ static bool read_octal(const char *field, size_t size, uint64_t *out)
     return i > first && (i == size || field[i] == ' ' || field[i] == '\0');
 }
 
-/* The sum of all bytes, those of the checksum itself taken as spaces. */
+/* Check the sum of all bytes. The bytes of the checksum itself count as spaces. */
 static bool checksum_holds(const struct tar_block *block)
 {
     const uint8_t *bytes = (const void *)block;
@@ -107,7 +107,7 @@ static void join_name(const struct tar_block *block, char out[TAR_NAME_MAX])
                    posix ? "/" : "", name, block->name);
 }
 
-/* Names stay within the archive: not absolute, no "..". */
+/* Whether a name stays within the archive: it is not absolute and has no "..". */
 static bool safe_name(const char *name)
 {
     if (name[0] == '\0' || name[0] == '/') {
@@ -128,7 +128,7 @@ static int corrupt_extended(const struct tar *tar, struct err *err)
                    tar->entries);
 }
 
-/* The name of the next entry, in place of the one in its header. */
+/* Keep the name of the next entry. It replaces the name in the header of the entry. */
 static int keep_name(struct tar *tar, const char *name, size_t size, struct err *err)
 {
     if (size >= sizeof(tar->long_name)) {
@@ -148,7 +148,8 @@ static bool starts_with(const char *text, size_t size, const char *start)
     return size >= strlen(start) && memcmp(text, start, strlen(start)) == 0;
 }
 
-/* One "key=value" of an extended header. Targets of links change nothing: no link is read. */
+/* Read one "key=value" of an extended header. Targets of links are ignored, because links are not
+ * read. */
 static int read_record(struct tar *tar, char type, const char *text, size_t size, struct err *err)
 {
     static const char path[] = "path=";
@@ -171,7 +172,7 @@ static int read_record(struct tar *tar, char type, const char *text, size_t size
     return keep_name(tar, text + strlen(path), size - strlen(path), err);
 }
 
-/* Records "27 mtime=1700000000.25\n"; their sizes count themselves. */
+/* Read records such as "27 mtime=1700000000.25\n". The size of a record counts its own digits. */
 static int read_records(struct tar *tar, char type, const char *text, size_t size, struct err *err)
 {
     struct scanner scanner = {.text = text, .size = size};
@@ -198,8 +199,8 @@ static bool is_extended(char type)
     return type == 'x' || type == 'g' || type == 'L' || type == 'K';
 }
 
-/* pax has records for the next entry ('x') or for all entries ('g'). GNU has the name of the next
- * entry ('L') or the target of a link ('K'), ended by NUL. */
+/* A pax header holds records for the next entry ('x') or for all entries ('g'). A GNU header holds
+ * the name of the next entry ('L') or the target of a link ('K'), ended by NUL. */
 static int read_extended(struct tar *tar, char type, uint64_t size, struct err *err)
 {
     char text[EXTENDED_BYTES_MAX];
@@ -241,7 +242,7 @@ static int read_block(struct tar *tar, struct tar_block *block, uint64_t *size, 
     return 0;
 }
 
-/* The name of an entry: from the extended headers before it, else from its own. */
+/* Take the name of an entry: from the extended headers before it, or else from its own header. */
 static void take_name(struct tar *tar, const struct tar_block *block, char out[TAR_NAME_MAX])
 {
     if (tar->long_name[0] == '\0') {
@@ -252,7 +253,7 @@ static void take_name(struct tar *tar, const struct tar_block *block, char out[T
     }
 }
 
-/* The end of compressed data holds its checksum: read on to it. */
+/* Read to the end: compressed data end with their checksum. */
 static int end_archive(struct tar *tar, struct err *err)
 {
     uint8_t rest[BLOCK_BYTES];

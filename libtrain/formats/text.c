@@ -1,6 +1,6 @@
-/* Plain text as a data set: contiguous samples of T bytes; the label of each byte is the next byte.
- * The bytes are read three times, to count them, as inputs and as labels, so that none are held in
- * memory. */
+/* Plain text as a data set: contiguous samples of T bytes. The label of each byte is the next byte.
+ * The text is read three times (to count its bytes, as inputs, as labels), so that it need not fit
+ * in memory. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +74,7 @@ static void append(struct end *end, const uint8_t *bytes, size_t size)
     end->size = kept + size;
 }
 
-/* Read the whole text, which must be one file. *out: its bytes; end: NULL, or empty. */
+/* Read the whole text, which must be one file. *out: its number of bytes. end: empty, or NULL. */
 static int read_whole(struct text *text, struct end *end, uint64_t *out, struct err *err)
 {
     struct stream *stream = NULL;
@@ -98,7 +98,7 @@ static int read_whole(struct text *text, struct end *end, uint64_t *out, struct 
     return rc;
 }
 
-/* Write the `count` bytes after the first `skip`, unchanged or each as an int32. */
+/* Write `count` bytes after the first `skip` bytes, unchanged or each as an int32. */
 static int send(struct text *text, uint64_t skip, uint64_t count, bool labels, struct err *err)
 {
     struct stream *stream = NULL;

@@ -8,12 +8,12 @@
 #define RIFF_BYTES 12
 #define CHUNK_BYTES 8
 #define FORMAT_BYTES_MIN 16
-#define FORMAT_BYTES_MAX 40 /* of the extensible form; further bytes are skipped */
+#define FORMAT_BYTES_MAX 40 /* size of the extensible form; further bytes are skipped */
 #define FORMAT_EXTENSIBLE 0xfffe
 #define SUBFORMAT_AT 24
 #define BUFFER_BYTES 16384
 #define FLOAT_MAX                                                                                  \
-    256.0 /* some programs write floats slightly beyond 1; larger ones are integers, or damaged */
+    256.0 /* some programs write floats slightly beyond 1; larger ones are integers or damaged */
 
 struct wav {
     struct stream *stream;
@@ -117,7 +117,7 @@ static int read_format(struct wav *wav, uint32_t size, uint32_t rate, struct err
     return 0;
 }
 
-/* The average over the channels of one sample, in -1 to 1. */
+/* Return the mean of one sample over its channels, in -1 to 1. */
 static double sample_at(const struct wav *wav, const uint8_t *bytes)
 {
     const struct element element = wav->element;
@@ -172,8 +172,8 @@ static int read_data(struct wav *wav, uint32_t size, double *wave, size_t count,
     return stream_skip(wav->stream, size - kept * block, "the samples end", err);
 }
 
-/* Read one chunk with its header. An odd one is padded by a byte, which some programs leave out at
- * the end. */
+/* Read one chunk with its header. A padding byte follows a chunk of odd size, but some programs
+ * omit it at the end. */
 static int read_chunk(struct wav *wav, uint32_t rate, double *wave, size_t count, struct err *err)
 {
     uint8_t header[CHUNK_BYTES];
