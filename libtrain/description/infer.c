@@ -121,7 +121,7 @@ static int infer_conv2d(struct op *op, const struct tensor_form *input, struct e
     return add_weight_and_bias(op, dim, 4, err);
 }
 
-/* A sequence is T x 1 x C: T positions of C channels. A vector is one of a single position. */
+/* A sequence is T x 1 x C: T positions of C channels. A vector is a sequence of one position. */
 static int check_positions(const struct op *op, struct err *err)
 {
     if (op->in.w != 1) {
@@ -234,8 +234,8 @@ static int infer_pool(struct op *op, struct err *err)
     return slide_window(op, (struct extent){op->kernel.h / 2, op->kernel.w / 2}, err);
 }
 
-/* Vectors are added or concatenated only if both have one order of elements: PyTorch's orders would
- * differ. */
+/* A vector whose order of elements differs from PyTorch's can only be added, and only to vectors of
+ * the same order. Otherwise PyTorch would pair other elements. */
 static int check_order(const struct op *op, const struct tensor_form *input, struct err *err)
 {
     for (size_t i = 0; i < op->input_count; i++) {
@@ -317,7 +317,7 @@ static int infer_by_type(struct op *op, const struct tensor_form *input, struct 
     return err_set(err, ERR_INVALID, "is not a known op");
 }
 
-/* Ops that keep each element of a vector in its place keep its order too. */
+/* Ops that keep the place of each element of a vector also keep the order of the vector. */
 static struct shape flat_of_output(const struct op *op, const struct tensor_form *input)
 {
     const bool keeps = is_vector(op->in) && !op_traits(op->type)->new_channels;

@@ -156,7 +156,7 @@ static void lower_chain(struct unit_state *state, const struct chain *chain,
             name_faults(state, fault_count);
             continue;
         }
-        /* A select has no number: the ops after it keep the names that they have without it. */
+        /* A select has no number, so that the ops after it have the same names as without it. */
         if (op.type == OP_SELECT) {
             print(op.name, sizeof(op.name), "%s.%s", state->unit->name, op_type_names[op.type]);
         } else {

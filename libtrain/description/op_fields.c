@@ -102,7 +102,7 @@ static const struct record records[] = {
 #define WRITABLE_TYPES (sizeof(records) / sizeof(records[0]))
 _Static_assert(WRITABLE_TYPES == OP_ADD, "a new op precedes OP_ADD and has its fields here");
 
-/* Defaults; read_window sets those of a window. */
+/* Return the defaults of a type. read_window sets those of a window. */
 static struct op_fields defaults(enum op_type type)
 {
     return (struct op_fields){
@@ -116,7 +116,7 @@ static struct op_fields defaults(enum op_type type)
     };
 }
 
-/* Choose the table to read with. False: a fault was added. */
+/* Find the type, which selects the table to read with. Return false after adding a fault. */
 static bool find_type(const json_t *value, const char *pointer, enum op_type *out,
                       struct record_faults *faults)
 {
@@ -195,7 +195,7 @@ static bool read_size(const json_t *value, int least, uint32_t *out)
     return true;
 }
 
-/* If the member is absent, *out is kept. */
+/* Read an integer or [height, width]. If the member is absent, *out keeps its value. */
 static bool read_extent(const json_t *value, const char *pointer, const char *name, int least,
                         struct extent *out, struct record_faults *faults)
 {

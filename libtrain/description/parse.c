@@ -162,7 +162,7 @@ static void resolve_dtype(struct lowering *lowering, const struct input_fields *
     model->input_scale = input->scale > 0 ? input->scale : usual;
 }
 
-/* Checked after the shape: as many numbers as channels. */
+/* Called after the shape is read: there must be one number per channel. */
 static void resolve_normalise(struct lowering *lowering, const struct normalise *stated)
 {
     const uint32_t channels = lowering->model->input.c;

@@ -30,7 +30,7 @@ static const struct model_fit *usual_fits(const json_t *description, size_t *cou
 }
 
 /* Replace the guess by what the description states of its input. The reader rejects an invalid
- * shape or dtype. Returns whether it states a shape. */
+ * shape or dtype. Return whether the description states a shape. */
 static bool take_stated(const json_t *input, struct model_fit *fit)
 {
     const json_t *shape = json_object_get(input, "shape");

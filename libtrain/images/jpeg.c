@@ -24,7 +24,7 @@ struct jpeg {
     uint32_t channels;
     struct image_size found;
     struct pixels *pixels;
-    int rc; /* with err: the fault found */
+    int rc; /* rc and err: the fault found */
     struct err *err;
 };
 
@@ -46,7 +46,7 @@ _Noreturn static void on_error(j_common_ptr common)
     longjmp(jpeg->escape, 1);
 }
 
-/* Level -1 is a warning: the pixels after some of them are invented. */
+/* Level -1 is a warning. After the fatal ones, libjpeg invents pixels. */
 static void on_message(j_common_ptr common, int level)
 {
     static const int fatal[] = {JWRN_JPEG_EOF, JWRN_HIT_MARKER, JWRN_HUFF_BAD_CODE,
@@ -97,11 +97,12 @@ static bool is_whole(const struct jpeg_decompress_struct *decoder)
 {
     for (int c = 0; c < decoder->num_components; c++) {
         if (!decoder->comp_info[c].quant_table) {
-            return false; /* it was in no scan */
+            return false; /* no scan had this component */
         }
         for (int i = 0; decoder->coef_bits && i < DCTSIZE2; i++) {
             if (decoder->coef_bits[c][i] != 0) {
-                return false; /* of a progressive one: bits that are missing, or -1 */
+                return false; /* progressive: bits are missing, or -1: no scan had this coefficient
+                               */
             }
         }
     }
@@ -146,7 +147,7 @@ static void run(struct jpeg *jpeg)
     }
 }
 
-/* A separate function: locals changed after a setjmp must not be those of its caller. */
+/* A separate function, because locals of the caller of setjmp must not change after the call. */
 static void guard(struct jpeg *jpeg)
 {
     if (setjmp(jpeg->escape) == 0) {

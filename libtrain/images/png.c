@@ -17,7 +17,7 @@ struct png {
     uint32_t channels;
     struct image_size found;
     struct pixels *pixels;
-    int rc; /* with err: the fault found */
+    int rc; /* rc and err: the fault found */
     struct err *err;
 };
 
@@ -57,7 +57,8 @@ static void read_bytes(png_structp decoder, png_bytep out, png_size_t size)
 
 /* ---- decoding ---- */
 
-/* 8 bits, RGB where there is colour or three channels are wanted, else grey; no transparency. */
+/* Request 8 bits per channel without transparency: RGB if the image has colour or three channels
+ * are wanted, otherwise grey. */
 static void ask_for_bytes(struct png *png)
 {
     const bool colour = png_get_color_type(png->decoder, png->info) & PNG_COLOR_MASK_COLOR;
@@ -120,7 +121,7 @@ static void run(struct png *png)
     }
 }
 
-/* A separate function: locals changed after a setjmp must not be those of its caller. */
+/* A separate function, because locals of the caller of setjmp must not change after the call. */
 static void guard(struct png *png)
 {
     if (setjmp(png->escape) == 0) {

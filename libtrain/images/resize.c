@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define WEIGHT_BITS 22 /* a sum of bytes times weights of 1 together stays below 2^30 */
+#define WEIGHT_BITS 22 /* a sum of bytes whose weights add up to 1 stays below 2^30 */
 
 static void axis_done(struct resize_axis *axis)
 {
@@ -21,7 +21,8 @@ void resize_done(struct resize *resize)
     pixels_done(&resize->narrow);
 }
 
-/* The weights of output `i`: the triangle around its middle, truncated at the edges, with sum 1. */
+/* Set the weights of output `i`: a triangle around its centre, truncated at the edges, with sum
+ * 1. */
 static void weigh(struct resize_axis *axis, size_t i, double reach, double scale)
 {
     const double middle = ((double)i + 0.5) * scale;
@@ -68,7 +69,7 @@ static int axis_make(struct resize_axis *axis, uint32_t from, uint32_t to, struc
     return 0;
 }
 
-/* Resize one line of `pixels` elements of C numbers, `stride` bytes apart. */
+/* Resize one line of elements of C numbers. The strides are the bytes between two elements. */
 static void resize_line(const struct resize_axis *axis, size_t C, const uint8_t *from,
                         size_t from_stride, uint8_t *to, size_t to_stride)
 {
@@ -101,7 +102,8 @@ int resize_run(struct resize *resize, const struct pixels *from, struct image_si
     for (size_t h = 0; h < from->h; h++) {
         resize_line(&resize->row, C, from->data + h * from->w * C, C, narrow->data + h * line, C);
     }
-    /* Columns: all numbers of a line have the same weights, as one element of line * C numbers. */
+    /* Resize all columns at once: the numbers of a row have the same weights, so a row is one
+     * element. */
     resize_line(&resize->column, line, narrow->data, line, out, line);
     return 0;
 }

@@ -62,7 +62,7 @@ static uint64_t table_bytes(const struct codec_info *info, uint64_t n)
     return info->grouped ? (n + CODEC_GROUP - 1) / CODEC_GROUP * CODEC_ENTRY_BYTES : 0;
 }
 
-/* A group's codes begin at a byte, and a whole group fills its last one. */
+/* The codes of a group begin at a byte boundary, and those of a whole group end at one. */
 static uint64_t packed_bytes(const struct codec_info *info, uint64_t n)
 {
     return n / 8 * info->bits + (n % 8 * info->bits + 7) / 8;

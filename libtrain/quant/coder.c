@@ -9,7 +9,7 @@
 #include "libtrain/quant/group.h"
 #include "libtrain/quant/squeeze.h"
 
-/* zstd is tried on the first bytes, and used if they shrink by a twentieth. */
+/* The coder tries zstd on the first TRIAL_BYTES. It uses zstd if they shrink by 1 / TRIAL_GAIN. */
 #define TRIAL_BYTES (64u << 10)
 #define TRIAL_GAIN 20
 
@@ -17,12 +17,12 @@ struct coder {
     enum codec codec;
     size_t values_max;
     unsigned char *buffer;  /* the coded tensor */
-    unsigned char *scratch; /* the same without zstd; NULL if the codec has none */
+    unsigned char *scratch; /* the codes without zstd; NULL if the codec does not use zstd */
     struct squeeze *squeeze;
     void *squeeze_memory;
 };
 
-/* In the place of a group that travels raw. */
+/* The table entry of a group that is sent raw. */
 static const struct group_range raw_range = {.lo = 0, .scale = -1};
 
 static bool is_raw(const struct group_range *range)
@@ -106,7 +106,7 @@ SIMD_CLONES static void round_to_bfloat16(const float *x, size_t n, unsigned cha
 {
     const float_word *word = (const float_word *)x;
     for (size_t i = 0; i < n; i++) {
-        /* A NaN stays one: rounding could carry it into the sign. */
+        /* A NaN stays a NaN. Rounding it could carry into the sign. */
         const uint32_t nan = (word[i] & INT32_MAX) > 0x7f800000u;
         const uint32_t even = word[i] >> 16 & 1u;
         const uint32_t up = nan ? 0 : 0x7fffu + even;
@@ -127,7 +127,7 @@ SIMD_CLONES static void extend_bfloat16(const unsigned char *in, size_t n, float
 
 /* ---- groups ---- */
 
-/* A short group is filled up with its first value, whose codes do not travel. */
+/* A short group is padded with its first value. The codes of the padding are not sent. */
 static void encode_short(const float *x, size_t count, const struct group_range *range,
                          unsigned bits, unsigned char *out)
 {
@@ -154,7 +154,7 @@ static void decode_short(const unsigned char *in, size_t count, const struct gro
     memcpy(x, whole, count * sizeof(*x));
 }
 
-/* Fill the table, then the codes at `codes`. Returns their bytes. */
+/* Fill the table, then write the codes to `codes`. Return their size in bytes. */
 static size_t encode_groups(unsigned bits, bool symmetric, const float *x, size_t n,
                             unsigned char *table, unsigned char *codes)
 {
@@ -200,7 +200,7 @@ static void decode_groups(unsigned bits, const unsigned char *table, const unsig
     }
 }
 
-/* Check a table and count the bytes of the codes that belong to it. */
+/* Check a table and count the bytes of its codes. */
 static int read_table(unsigned bits, const unsigned char *table, size_t n, size_t *codes,
                       struct err *err)
 {
@@ -222,7 +222,8 @@ static int read_table(unsigned bits, const unsigned char *table, size_t n, size_
 
 /* ---- tensors ---- */
 
-/* Codes of `size` bytes in the scratch to `out`, compressed where that pays. */
+/* Write the `size` bytes of codes in the scratch to `out`, compressed if zstd makes them
+ * smaller. */
 static size_t squeeze_codes(struct coder *coder, size_t size, unsigned char *out)
 {
     const size_t trial = size < TRIAL_BYTES ? size : TRIAL_BYTES;
@@ -255,7 +256,7 @@ size_t coder_encode(struct coder *coder, enum coder_data data, const float *x, s
         size = 2 * n;
         round_to_bfloat16(x, n, codes);
     }
-    /* Groups that travel raw make room in the scratch too small: then zstd is not tried. */
+    /* With raw groups the codes may not fit in the scratch. Then zstd is not tried. */
     if (info->zstd && table + size <= codec_bytes(info->plain, n)) {
         memcpy(coder->scratch, codes, size);
         size = squeeze_codes(coder, size, codes);

@@ -10,16 +10,17 @@
 /* Magnitudes between these are scaled without an overflow or a denormal number. */
 #define MAGNITUDE_MIN 0x1p-80
 #define MAGNITUDE_MAX 0x1p126
-/* lo and scale are multiples of 2^-21 of the greatest magnitude's power of two: lo + c * scale has
- * at most 2^24 of them. */
+/* The unit of lo and scale: GRID times the greatest magnitude's power of two. lo + c * scale is at
+ * most 2^24 units. */
 #define GRID 0x1p-21
 
 typedef int32_t float_bits __attribute__((may_alias));
 
 /* ---- the range ---- */
 
-/* The bits of floats in the order of the floats, -0 below 0 and NaN beyond Inf: integers have
- * minima that every compiler vectorises and that do not depend on the order. */
+/* Map the bits of a float to an integer in the order of floats: -0 below 0, NaN beyond Inf. Every
+ * compiler vectorises the minimum of integers, and it does not depend on the order of the
+ * values. */
 INLINE int32_t in_order(int32_t bits)
 {
     return bits ^ (int32_t)((uint32_t)(bits >> 31) >> 1);
@@ -88,7 +89,7 @@ bool group_choose(const float *x, size_t count, unsigned bits, bool symmetric,
     find_ends(x, count, &least, &greatest);
     const float low = from_order(least);
     const float high = from_order(greatest);
-    if (least >= -1 && greatest <= 0) { /* -0 and 0 */
+    if (least >= -1 && greatest <= 0) { /* only -0 and 0 */
         *out = (struct group_range){0};
         return true;
     }
@@ -133,8 +134,9 @@ INLINE void quantise(const float *x, const struct group_range *range, unsigned c
     const float half = scale > 0 ? scale * 0.5f : 1.0f;
     const float inverse = scale > 0 ? 1.0f / scale : 0.0f;
     for (size_t i = 0; i < CODEC_GROUP; i++) {
-        /* Adding 1.5 * 2^23 rounds to an integer. The product is rounded before, but the distance
-         * to the code's value is exact. A value in the middle of two gets the upper one. */
+        /* Adding 1.5 * 2^23 rounds to an integer. The product is rounded before that, but the
+         * distance to the value of the code is exact. A value midway between two codes gets the
+         * upper one. */
         const float rounded = ((x[i] - lo) * inverse + 0x1.8p23f) - 0x1.8p23f;
         const float off = x[i] - (lo + rounded * scale);
         const float up = off >= half ? 1.0f : 0.0f;
@@ -152,7 +154,7 @@ INLINE void restore(const unsigned char *code, const struct group_range *range, 
     }
 }
 
-/* Eight codes of a byte each to the lowest 8 * bits bits. */
+/* Pack eight codes of one byte each into the lowest 8 * bits bits. */
 INLINE uint64_t close_up(uint64_t codes, unsigned bits)
 {
     const uint64_t bytes = UINT64_C(0x00ff00ff00ff00ff);
@@ -162,7 +164,7 @@ INLINE uint64_t close_up(uint64_t codes, unsigned bits)
     return (fours & UINT32_MAX) | (fours >> 32) << 4 * bits;
 }
 
-/* The reverse. */
+/* The reverse of close_up. */
 INLINE uint64_t spread_out(uint64_t packed, unsigned bits)
 {
     const uint64_t four = (UINT64_C(1) << 4 * bits) - 1;
@@ -173,7 +175,7 @@ INLINE uint64_t spread_out(uint64_t packed, unsigned bits)
     return (pairs & one) | (pairs >> bits & one) << 8;
 }
 
-/* A word's bytes are those of little-endian machines: libtrain knows no others. */
+/* The bytes of a word are in little-endian order: libtrain supports no other machines. */
 INLINE void pack(const unsigned char *code, unsigned bits, unsigned char *out)
 {
     uint64_t word[WORDS];
@@ -181,7 +183,7 @@ INLINE void pack(const unsigned char *code, unsigned bits, unsigned char *out)
     for (size_t i = 0; i < WORDS; i++) {
         word[i] = close_up(word[i], bits);
     }
-    /* All eight bytes of a word at once: the next one overwrites what is too many. */
+    /* Write all eight bytes of a word: the next word overwrites the surplus bytes. */
     for (size_t i = 0; i + 4 < WORDS; i++) {
         memcpy(out + i * bits, &word[i], sizeof(word[i]));
     }

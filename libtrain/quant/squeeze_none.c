@@ -13,13 +13,13 @@ size_t squeeze_pack(struct squeeze *squeeze, const void *in, size_t size, void *
                     size_t capacity)
 {
     (void)squeeze, (void)in, (void)size, (void)out, (void)capacity;
-    ASSERT(false); /* squeeze_new made none */
+    ASSERT(false); /* squeeze_new always fails */
     return 0;
 }
 
 bool squeeze_unpack(struct squeeze *squeeze, const void *in, size_t in_size, void *out, size_t size)
 {
     (void)squeeze, (void)in, (void)in_size, (void)out, (void)size;
-    ASSERT(false); /* squeeze_new made none */
+    ASSERT(false); /* squeeze_new always fails */
     return false;
 }

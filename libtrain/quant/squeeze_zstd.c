@@ -1,4 +1,4 @@
-/* Contexts in the caller's memory are of zstd's static interface: only they are sure not to
+/* zstd's static interface has contexts in the caller's memory. Only those are sure not to
  * allocate. */
 #define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
@@ -33,7 +33,7 @@ int squeeze_new(void *memory, struct squeeze **out, struct err *err)
     }
     squeeze->compressor = ZSTD_initStaticCCtx(at, compressor);
     squeeze->decompressor = ZSTD_initStaticDCtx(at + compressor, decompressor);
-    ASSERT(squeeze->compressor && squeeze->decompressor); /* the sizes are zstd's own */
+    ASSERT(squeeze->compressor && squeeze->decompressor); /* zstd itself estimated the sizes */
     *out = squeeze;
     return 0;
 }
