@@ -29,7 +29,7 @@ static int read_contexts(const struct session *session, struct contexts *out, st
     return contexts_read(session->environment->config, out, err);
 }
 
-/* The context of the command; an empty one if there is none. */
+/* Find the context of the command; an empty one if there is none. */
 static int find_context(struct session *session, struct context *out, struct err *err)
 {
     const char *name = session->call.options.text[OPTION_CONTEXT];
@@ -77,7 +77,7 @@ int account_open(struct session *session, struct err *err)
 
 /* ---- login ---- */
 
-/* Read a line of standard input; on a terminal, ask for it and do not show it. */
+/* Read a line of standard input. On a terminal, prompt for it and do not show it. */
 static int read_token(struct session *session, char out[API_TOKEN_SIZE], struct err *err)
 {
     struct termios before;
@@ -106,7 +106,7 @@ static int read_token(struct session *session, char out[API_TOKEN_SIZE], struct 
     return 0;
 }
 
-/* The name of a context: --context, or else the host in the URL. */
+/* Name a context: --context, or else the host in the URL. */
 static int name_context(const struct session *session, struct context *context, struct err *err)
 {
     const char *given = session->call.options.text[OPTION_CONTEXT];
@@ -121,7 +121,7 @@ static int name_context(const struct session *session, struct context *context, 
                          context->name);
 }
 
-/* Ask the coordinator who the token is. A coordinator without tokens answers as it is. */
+/* Check the token. A coordinator without tokens answers 404; then its version suffices. */
 static int check_account(struct session *session, struct err *err)
 {
     int rc = api_call(&session->api, "GET", "/v1/tokens/self", NULL, 0, 0, err);
@@ -139,7 +139,7 @@ static int store(struct session *session, const struct context *context, struct 
     return rc ? rc : contexts_write(&contexts, err);
 }
 
-/* A hash as programs print it: in any case, with colons or without. */
+/* Read a hash in the forms that programs print: upper or lower case, with or without colons. */
 static int read_hash(const char *text, char out[SHA256_SIZE], struct err *err)
 {
     size_t used = 0;
@@ -156,7 +156,7 @@ static int read_hash(const char *text, char out[SHA256_SIZE], struct err *err)
                          text);
 }
 
-/* The authorities of the command line: a file, or the one that has a hash. */
+/* Trust the authorities of the command line: those in a file, or the one with the given hash. */
 static int trust(struct session *session, struct context *context, struct err *err)
 {
     const char *ca = session->call.options.text[OPTION_CA];
@@ -186,7 +186,7 @@ static int trust(struct session *session, struct context *context, struct err *e
     return rc;
 }
 
-/* Keep the authority that was fetched beside the contexts. */
+/* Store the fetched authority beside the contexts. */
 static int keep_authority(struct session *session, struct context *context, struct err *err)
 {
     const char *directory = session->environment->config;
@@ -264,7 +264,7 @@ int account_list(struct session *session, struct err *err)
     return rc ? rc : answer_show(session, rows, err);
 }
 
-/* Change the contexts by the name in the command line. */
+/* Apply `with` to the context that the command line names. */
 static int change(struct session *session,
                   int (*with)(struct contexts *contexts, const char *name, struct err *err),
                   struct err *err)

@@ -8,7 +8,7 @@
 #define TEXT_BYTES_MAX ((size_t)128 << 20)
 #define DEVICES_PATH "/v1/devices?limit=500"
 
-/* The names of the first page of devices, by id. */
+/* Read the names of the first page of devices, by id. */
 static int read_names(struct session *session, json_t **out, struct err *err)
 {
     json_auto_t *page = NULL;
@@ -30,7 +30,8 @@ static int read_names(struct session *session, json_t **out, struct err *err)
     return rc;
 }
 
-/* A list as JSON, however many pages there are. ASCII: nothing steers a terminal. */
+/* Append a page of a list as JSON; all pages become one list. The text is ASCII, so that it cannot
+ * control a terminal. */
 static int add_items(const json_t *page, bool first, bool last, struct buf *out, struct err *err)
 {
     int rc = first ? buf_printf(out, err, "{\"items\": [") : 0;
@@ -75,7 +76,8 @@ static int write_answer(struct session *session, const json_t *answer, bool more
     return rc ? rc : api_write(session->out, &text, err);
 }
 
-/* Names make a table readable; an answer without them is still one. */
+/* Read the names that make a table readable. A failure is ignored: without names the table is still
+ * complete. */
 static void style_init(struct session *session, struct layout_style *style, json_t **names)
 {
     const struct layout *layout = session->call.command->layout;

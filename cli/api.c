@@ -17,9 +17,9 @@
 #include "schema/wire.h"
 
 #define REPLY_BYTES_MAX ((size_t)16 << 20)
-/* In addition to the requested wait of the server. */
+/* Added to the wait that the call requests of the server. */
 #define CALL_TIMEOUT_MS 30000
-#define STALL_MS 60000 /* of a call of any length */
+#define STALL_MS 60000 /* longest stall of a call without a time limit */
 #define AUTHORITIES_BYTES_MAX ((size_t)1 << 20)
 #define POLL_MS 10000 /* libcurl handles its own timers */
 
@@ -83,7 +83,7 @@ int api_trust(struct api *api, const char *path, struct err *err)
     return 0;
 }
 
-/* A text of the server's as one line that is safe to show. */
+/* Write a text of the server as one line that is safe to show. */
 static void show(char *out, size_t size, const char *text)
 {
     if ((size_t)snprintf(out, size, "%s", text) >= size) {
@@ -112,7 +112,8 @@ static void read_faults(struct api *api, const json_t *problem)
     }
 }
 
-/* Describe an answer other than success: a problem of the API, or one that no coordinator sends. */
+/* Describe an answer other than success: a problem of the API, or an answer that no coordinator
+ * sends. */
 static int refused(struct api *api, const struct http_result *result, struct err *err)
 {
     json_auto_t *problem = NULL;
@@ -143,7 +144,8 @@ static int refused(struct api *api, const struct http_result *result, struct err
     return err_set(err, kind, "%s (%s)", line, word);
 }
 
-/* Every POST carries a key of its own, so that one which the connection repeats is done once. */
+/* Make the key of a POST. With it the coordinator acts once on a POST that the connection
+ * repeats. */
 static int make_key(char out[64], struct err *err)
 {
     uint8_t bytes[16];
@@ -157,7 +159,7 @@ static int make_key(char out[64], struct err *err)
     return 0;
 }
 
-/* A call that is waited for. */
+/* A call in progress. */
 struct waiting {
     bool done;
     int rc;
@@ -177,7 +179,7 @@ static void on_done(void *arg, int code, const struct http_result *result, const
     }
 }
 
-/* Make the call and wait for its end, or for that of the program. */
+/* Make the call. Wait until the call ends or the program is stopped. */
 static int wait_for(struct api *api, const struct http_call *call, struct http_result *out,
                     struct err *err)
 {

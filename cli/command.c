@@ -11,8 +11,8 @@
 
 #define TEXT_BYTES_MAX ((size_t)4 << 20)
 
-/* Write one line for each fault that the server named, after the file it is in, or else the
- * error. */
+/* Write one line per fault that the server named, after the name of the request file. Without
+ * faults, write the error. */
 static void complain(const struct session *session, const struct err *err)
 {
     const struct record_faults *faults = &session->api.faults;
@@ -96,7 +96,8 @@ static void session_free(struct session **session)
     free(*session);
 }
 
-/* Keep a token and overwrite it in argv, which other users of the machine can read. */
+/* Copy a token to the session and overwrite it in argv, which other users of the machine can
+ * read. */
 static void hide_token(struct session *session, int argc, char **argv)
 {
     struct invocation *call = &session->call;

@@ -11,7 +11,7 @@
 #include "cli/job.h"
 #include "cli/version.h"
 
-/* What follows are the help and further fields. */
+/* The variable arguments are the help and further fields. */
 #define TEXT(key, option, value, ...)                                                              \
     [option] = {.name = (key),                                                                     \
                 .type = CONF_TEXT,                                                                 \

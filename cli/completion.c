@@ -12,7 +12,7 @@
 
 const char *const completion_shells[SHELLS] = {"bash", "zsh", "fish"};
 
-/* A script that grows; the first error stays. */
+/* A script that grows. `rc` keeps the first error. */
 struct script {
     struct buf *out;
     struct err *err;
@@ -36,8 +36,8 @@ PRINTF_LIKE(2, 3) static void add(struct script *script, const char *format, ...
     }
 }
 
-/* One more word of a list, on a line that is not too long. broken: how a line ends before another
- * one of the same list. */
+/* Add a word to a list, on a new line if this one would be too long. broken: the end of a line
+ * whose list continues. */
 static void add_item(struct script *script, const char *word, const char *separator,
                      const char *broken)
 {
@@ -48,7 +48,7 @@ static void add_item(struct script *script, const char *word, const char *separa
     }
 }
 
-/* Every option that takes a value, as patterns of a case: "--server | --format | -o". */
+/* Add every option that takes a value, as patterns of a case: "--server | --format | -o". */
 static void add_valued(struct script *script, const char *separator, const char *broken)
 {
     const char *before = "";
@@ -74,7 +74,7 @@ static bool begins_noun(size_t index)
     return index == 0 || strcmp(commands[index].noun, commands[index - 1].noun) != 0;
 }
 
-/* The words that list the things which an argument may name; "": none. */
+/* The noun of the command that lists the values of an argument; "" if there is none. */
 static const char *lister_of(enum argument_kind kind)
 {
     static const char *const listers[ARGUMENT_CONTEXT + 1] = {
@@ -173,7 +173,7 @@ static void add_common_options(struct script *script)
     add(script, " --help --version\"\n");
 }
 
-/* The values of the option before the cursor. */
+/* Add the values of the option before the cursor. */
 static void add_values(struct script *script)
 {
     add(script, "    case $before in\n");
@@ -201,8 +201,8 @@ static void add_values(struct script *script)
     add(script, "    esac\n");
 }
 
-/* The choice of `words`, `list`, `files` and `options` by `given` and `before`. bash expands the
- * words of a list: of those from the coordinator only harmless characters remain. */
+/* Choose `words`, `list`, `files` and `options` by `given` and `before`. bash expands the words of
+ * a list, so only harmless characters of the coordinator's words are kept. */
 static void add_choice(struct script *script)
 {
     add(script, "    if [ -n \"$value\" ]; then\n");
@@ -219,7 +219,7 @@ static void add_choice(struct script *script)
                 "        LC_ALL=C tr -cd 'A-Za-z0-9._\\n-')\n");
 }
 
-/* Collect the words before the cursor, without options and their values. */
+/* Add the loop that collects the words before the cursor, without options and their values. */
 static void add_walk(struct script *script, const char *loop)
 {
     add(script,
@@ -265,7 +265,7 @@ static void add_zsh(struct script *script)
 
 /* ---- fish: one line for each word ---- */
 
-/* A text in single quotes; its first line only. */
+/* Add the first line of a text in single quotes. */
 static void add_quoted(struct script *script, const char *text)
 {
     add(script, "'");

@@ -42,7 +42,7 @@ int content_put(struct session *session, struct err *err)
 
 struct receiver {
     struct file_draft draft;
-    FILE *out; /* instead of the draft; NULL: the draft */
+    FILE *out; /* receives the data; NULL: the draft receives them */
     struct err err;
 };
 

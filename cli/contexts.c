@@ -20,7 +20,7 @@ static json_t *list_of(const struct contexts *contexts)
     return json_object_get(contexts->document, "contexts");
 }
 
-/* A file with tokens is for its owner alone. */
+/* Only its owner may read a file with tokens. */
 static int check_mode(const char *path, struct err *err)
 {
     struct stat about;

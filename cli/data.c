@@ -92,7 +92,7 @@ int data_put(struct session *session, const char *path, enum archive_part part, 
 {
     AUTO(upload_done) struct upload upload = {.fd = -1};
     char sha256[HASH_TEXT_SIZE], target[API_PATH_SIZE];
-    char *real = realpath(path, NULL); /* "." has a name too */
+    char *real = realpath(path, NULL); /* "." has no name for a data set */
     bool there = false;
     int rc = upload_open(path, part, &upload, err);
     rc = rc ? rc : upload_hash(&upload, sha256, err);

@@ -12,10 +12,10 @@
 
 #define TEXT_SIZE 512
 #define NAMES_SIZE 200
-/* Requests and heartbeats are some seconds old at most. */
+/* The last request and the newest heartbeat are some seconds old at most. */
 #define CLOCK_SECONDS_MAX 60
 #define DISK_WARNING_BYTES 0x1p30
-#define DISK_FAILED_BYTES 0x1p28 /* the usual --min-free */
+#define DISK_FAILED_BYTES 0x1p28 /* the default of --min-free */
 
 enum result { OK, WARNING, FAILED };
 
@@ -55,7 +55,7 @@ static bool is_online(const json_t *device)
     return strcmp(text_of(device, "state"), "online") == 0;
 }
 
-/* A list of names, "a, b", that grows; the end of a long one is left out. */
+/* Append a name to a list such as "a, b". The end of a long list is left out. */
 static void add_name(char names[NAMES_SIZE], const char *name)
 {
     size_t used = strlen(names);
@@ -88,7 +88,8 @@ static void judge_versions(struct diagnosis *diagnosis)
     }
 }
 
-/* The newest heartbeat has the coordinator's time of a moment ago. */
+/* The coordinator stamped the newest heartbeat a moment ago, so its time shows the coordinator's
+ * clock. */
 static void judge_clocks(struct diagnosis *diagnosis)
 {
     int64_t newest_ms = 0;
@@ -155,7 +156,7 @@ static void judge_devices(struct diagnosis *diagnosis)
          json_array_size(diagnosis->facts->devices));
 }
 
-/* Pairs that did not reach each other, by failures that are not resolved. */
+/* Report the pairs that did not reach each other, from the open incidents. */
 static void judge_pairs(struct diagnosis *diagnosis)
 {
     bool found = false;
@@ -194,7 +195,7 @@ static const char *name_of(const json_t *devices, const char *id)
     return id;
 }
 
-/* Pairs that work, but cost more than others. */
+/* Warn about pairs that need a relay: they work, but cost more than others. */
 static void judge_relays(struct diagnosis *diagnosis)
 {
     const json_t *devices = diagnosis->facts->devices;

@@ -9,7 +9,7 @@
 
 #define FREE_METRIC "\npaceline_disk_free_bytes "
 
-/* All items of a list. */
+/* Read all items of a list. */
 static int read_list(struct session *session, const char *path, json_t **out, struct err *err)
 {
     BUF_AUTO struct buf target;
@@ -36,7 +36,7 @@ static int read_list(struct session *session, const char *path, json_t **out, st
     return rc;
 }
 
-/* The free bytes in Prometheus' text; -1: it does not state them. */
+/* Read the free bytes from Prometheus' text; -1 if it does not state them. */
 static int read_free(struct session *session, double *out, struct err *err)
 {
     int rc = api_call(&session->api, "GET", "/metrics", NULL, 0, 0, err);

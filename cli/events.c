@@ -34,8 +34,8 @@ struct follower {
     struct session *session;
     struct event_reader reader;
     char last[ID_SIZE]; /* the id of the newest event; "": none yet */
-    bool heard;         /* bytes of the present connection */
-    int rc;             /* of writing */
+    bool heard;         /* the current connection has delivered bytes */
+    int rc;             /* result of writing */
     struct err err;
 };
 
@@ -74,7 +74,7 @@ static void take_event(void *arg, const char *data)
     BUF_AUTO struct buf line;
     buf_init(&line, TEXT_BYTES);
     if (follower->rc || json_parse(data, strlen(data), &event, NULL)) {
-        return; /* an event of a later version, longer than ours: the next one may be known */
+        return; /* a later version may send events that are too long; the next one may fit */
     }
     (void)snprintf(follower->last, sizeof(follower->last), "%s", text_of(event, "id"));
     int rc = write_line(follower, event, &line);

@@ -11,9 +11,9 @@
 #include "schema/limits.h"
 
 #define LINE_MAX_BYTES 1024
-#define CLASSES_MAX_BYTES 200 /* of the classes of a group */
+#define CLASSES_MAX_BYTES 200 /* text of the classes of a group */
 
-/* The progress of a part, or how it ended. */
+/* Describe the progress of a part, or how it ended. */
 static int describe_part(struct api *api, const struct part_view *part, char *out, size_t size,
                          struct err *err)
 {

@@ -33,7 +33,7 @@ static size_t list_words(const char *noun, const char *out[NOUNS_MAX])
     return count;
 }
 
-/* The words are no command: name the nearest one, or all that are possible there. */
+/* The words name no command. Suggest the nearest one, or list all that are possible there. */
 static int refuse(const struct conf_list *words, struct err *err)
 {
     const char *known[NOUNS_MAX];

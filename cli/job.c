@@ -7,7 +7,7 @@
 #include "cli/watch.h"
 #include "schema/id.h"
 
-/* Watch a job until it ends, or the user ends the program: the job goes on then. */
+/* Watch a job until it ends or the user ends the program. In the second case the job continues. */
 static int watch(struct session *session, const char *id, struct checkpoint_id *checkpoint,
                  struct err *err)
 {
@@ -51,7 +51,7 @@ static int wait_and_get(struct session *session, const char *id, struct err *err
     return content_fetch(session, target, path, err);
 }
 
-/* Write the id of a submitted job, or all of it. */
+/* Write the id of a submitted job, or the whole job. */
 static int say(struct session *session, const json_t *job, const char *id, struct err *err)
 {
     if (session->format == FORMAT_JSON) {
@@ -63,7 +63,7 @@ static int say(struct session *session, const json_t *job, const char *id, struc
     return 0;
 }
 
-/* Send the request of a new job, and watch it if that is wanted. */
+/* Send the request of a new job, and watch the job if requested. */
 static int send_job(struct session *session, struct err *err)
 {
     const struct options *options = &session->call.options;

@@ -11,7 +11,8 @@ void job_release(struct job *job)
     record_done(&job_record, job);
 }
 
-/* The name of a device, or its id: a line of progress must not fail for a missing name. */
+/* Find the name of a device. Its id replaces a missing name, so that a line of progress cannot
+ * fail. */
 static void name_of(struct api *api, const char *id, char out[NAME_SIZE])
 {
     char path[API_PATH_SIZE];

@@ -141,7 +141,7 @@ static void write_range(const json_t *range, cell_text out)
     }
 }
 
-/* A number, or that of an object about a group. */
+/* A number, or the number of a group in an object about it. */
 static json_int_t number_of(const json_t *item)
 {
     const json_t *group = json_object_get(item, "group");
@@ -195,7 +195,7 @@ static void write_value(const struct column *column, const json_t *row, const js
     }
 }
 
-/* Returns whether the row has the value; otherwise the cell is "-". */
+/* Write a cell; "-" if the row has no value. Return whether the row has the value. */
 static bool write_cell(const struct column *column, const json_t *row, size_t index,
                        const struct layout_style *style, cell_text out)
 {
@@ -302,7 +302,7 @@ static int add_rows(const struct layout *layout, const json_t *rows, struct layo
     return rc;
 }
 
-/* One "TITLE  value" a line; absent values are left out. */
+/* Add one line "TITLE  value" per column. Absent values are left out. */
 static int add_values(const struct column *column, size_t count, const json_t *object,
                       const struct layout_style *style, struct buf *out, struct err *err)
 {
@@ -321,7 +321,7 @@ static int add_values(const struct column *column, size_t count, const json_t *o
     return rc;
 }
 
-/* The layout of the answer: the variant whose rows it has, or the layout itself. */
+/* Return the layout of the answer: the variant whose rows it has, or the layout itself. */
 static const struct layout *fitting(const struct layout *layout, const json_t *answer)
 {
     for (size_t i = 0; layout->variant && layout->variant[i]; i++) {

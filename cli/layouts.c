@@ -1,11 +1,11 @@
 #include "cli/layouts.h"
 
-/* What follows are the kind of cell and further fields. */
+/* The variable arguments are the kind of cell and further fields. */
 #define COLUMN(title_, path_, ...)                                                                 \
     {                                                                                              \
         .title = (title_), .path = (path_), .cell = __VA_ARGS__                                    \
     }
-/* What follows are the path of the id and further fields. */
+/* The variable arguments are the path of the id and further fields. */
 #define LAYOUT(name, rows_, columns, ...)                                                          \
     const struct layout name = {.rows = (rows_),                                                   \
                                 .column = (columns),                                               \
@@ -93,7 +93,7 @@ static const struct column plan_summary[] = {
 };
 LAYOUT(layout_plan, "stages", stage_columns, "device", SUMMARY(plan_summary));
 
-/* What would train a job: `at` is the path of its plan, "" or "plan/". */
+/* The preview of a job: `at` is the path of its plan, "" or "plan/". */
 #define PREVIEW_STARTS(at)                                                                         \
     COLUMN("STARTS", at "starts", CELL_TEXT), COLUMN("WAITING_FOR", at "waiting_for", CELL_TEXT)
 #define MIXES_SUMMARY(at)                                                                          \

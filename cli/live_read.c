@@ -7,7 +7,7 @@
 #include "base/json.h"
 
 #define PATH_SIZE 256
-#define PAGE_ITEMS 500 /* of one page */
+#define PAGE_ITEMS 500 /* items per page */
 
 static int read_page(struct api *api, const char *path, json_t **out, struct err *err)
 {

@@ -22,7 +22,7 @@ int main(int argc, char **argv)
     secret_hide_memory();
     const char *url = getenv("PACELINE_URL");
     const struct environment environment = {
-        .url = url ? url : getenv("PACELINE_SERVER"), /* its earlier name */
+        .url = url ? url : getenv("PACELINE_SERVER"), /* the earlier name of PACELINE_URL */
         .token = getenv("PACELINE_TOKEN"),
         .ca = getenv("PACELINE_CA"),
         .config = config_directory(config, sizeof(config)),

@@ -5,17 +5,17 @@
 
 #include "cli/usage.h"
 
-#define LINE_BYTES 90 /* of the page's source; some more with escapes */
+#define LINE_BYTES 90 /* line length of the page's source; escapes may add some bytes */
 
 /* ---- the manual page: man(7) ---- */
 
-/* A line that begins with one of these is a request. */
+/* A line that begins with one of these characters is a request. Escape it. */
 static int guard_line(struct buf *out, const char *line, struct err *err)
 {
     return *line == '.' || *line == '\'' ? buf_printf(out, err, "\\&") : 0;
 }
 
-/* Append text as lines of a page: a request or an escape in it is text. */
+/* Append text as lines of a page. A request or an escape in it is shown as text. */
 static int add_text(struct buf *out, const char *text, struct err *err)
 {
     size_t begin = out->size;

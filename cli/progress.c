@@ -24,8 +24,8 @@ PRINTF_LIKE(2, 3) static void add(struct line *line, const char *format, ...)
     line->used += count > 0 ? (size_t)count : 0;
 }
 
-/* Remove the text added since the line had `used` bytes, unless it fits. A byte counts as a column:
- * no character has more columns. */
+/* Remove the text added since the line had `used` bytes, unless the line fits. Each byte counts as
+ * a column, because no character is wider than its number of bytes. */
 static void fit(struct line *line, size_t used)
 {
     if (line->columns > 0 && line->used > line->columns) {
@@ -39,7 +39,7 @@ static void end(struct line *line)
     if (line->used >= line->size) {
         utf8_mark_cut(line->text, line->size);
     }
-    /* Names and messages are the server's: nothing of them may steer a terminal. */
+    /* Names and messages come from the server: they must not control the terminal. */
     utf8_repair_line(line->text);
 }
 
@@ -53,7 +53,7 @@ static void add_duration(struct line *line, double seconds)
     }
 }
 
-/* The phase of a job that consists of parts; add_message shows it in other states. */
+/* Add the phase of a job that consists of parts. add_message shows it in other states. */
 static void add_phase(struct line *line, const struct job *job)
 {
     if (strategy_has_parts(job->spec.strategy) && job->state == JOB_RUNNING) {
@@ -76,7 +76,7 @@ static void add_eta(struct line *line, const struct job *job)
     }
 }
 
-/* The loss of the first step may be known while the step is not yet counted. */
+/* The loss of the first step may arrive before the step is counted. */
 static void add_loss(struct line *line, const struct job *job)
 {
     if (job->progress.has_loss && job->progress.step > 0) {
@@ -123,7 +123,8 @@ static int64_t micro_batches_of(const struct progress_shares *shares, size_t dev
     return shares->device[device].micro_batches;
 }
 
-/* What each device has of all that `of` counts; devices that have none are left out. */
+/* Add the share of each device in the sum of `of` over all devices. Devices without a share are
+ * left out. */
 static void add_shares(struct line *line, const struct progress_shares *shares, const char *title,
                        int64_t (*of)(const struct progress_shares *shares, size_t device))
 {
@@ -141,7 +142,7 @@ static void add_shares(struct line *line, const struct progress_shares *shares, 
     }
 }
 
-/* A message is truncated rather than left out: it says why the job does not continue. */
+/* Truncate a long message rather than leave it out: it says why the job does not continue. */
 static void add_message(struct line *line, const struct job *job)
 {
     size_t used = line->used;
@@ -158,7 +159,7 @@ static void add_message(struct line *line, const struct job *job)
 void progress_line(const struct job *job, const struct progress_shares *shares, size_t columns,
                    char *out, size_t size)
 {
-    /* The most important items come first: the others are left out if they do not fit. */
+    /* Items are in order of importance. An item that does not fit is left out. */
     static void (*const pieces[])(struct line *, const struct job *) = {
         add_phase, add_step, add_eta, add_loss, add_accuracy, add_recall, add_speed, add_epoch};
     struct line line = {.text = out, .size = size, .columns = columns};

@@ -22,7 +22,7 @@ static bool is_plain(char c)
            (c != '\0' && strchr("-._~", c));
 }
 
-/* Append text, percent-encoded but for the characters that no part of a URL reserves. */
+/* Append text, percent-encoded except for the characters that no part of a URL reserves. */
 static int add_encoded(struct buf *out, const char *text, struct err *err)
 {
     int rc = 0;
@@ -91,7 +91,7 @@ static int no_memory(struct err *err)
     return err_set(err, ERR_MEMORY, "no memory for a request");
 }
 
-/* Set a member at a path "optimizer.type"; takes value. */
+/* Set a member at a path such as "optimizer.type". Takes `value`. */
 static int set_field(json_t *body, const char *path, json_t *value, struct err *err)
 {
     char name[FIELD_NAME_MAX];
@@ -124,7 +124,7 @@ static int set_field(json_t *body, const char *path, json_t *value, struct err *
     return no_memory(err);
 }
 
-/* "2,5" as a list; numbers or texts. */
+/* Return a text such as "2,5" as a list of numbers or texts. */
 static json_t *list_of(const char *text, bool numbers, struct err *err)
 {
     json_t *list = json_array();
@@ -183,7 +183,7 @@ static json_t *value_of(enum option_value kind, const char *text, struct err *er
     return NULL;
 }
 
-/* "FIELD=VALUE": the value is JSON, or else a text. */
+/* Set a member by "FIELD=VALUE". The value is JSON, or else a text. */
 static int set_pair(json_t *body, const char *pair, struct err *err)
 {
     char path[LIST_ITEM_SIZE];
@@ -220,7 +220,7 @@ static int set_arguments(const struct invocation *call, json_t *body, struct err
     return rc;
 }
 
-/* The value of an option that was given; NULL: it has none, and why says so. */
+/* Return the value of a given option, or NULL with the reason in `why`. */
 static json_t *option_value(const struct invocation *call, enum option option, struct err *why)
 {
     const struct option_use *use = &option_uses[option];
@@ -230,7 +230,7 @@ static json_t *option_value(const struct invocation *call, enum option option, s
     return value_of(use->value, call->options.text[option], why);
 }
 
-/* Two options cannot say the same field. */
+/* Reject two options that set the same field. */
 static int check_alone(const struct invocation *call, enum option option, struct err *err)
 {
     for (enum option other = 0; other < option; other++) {
@@ -263,7 +263,7 @@ static int set_options(const struct invocation *call, json_t *body, struct err *
     return rc;
 }
 
-/* A job that neither its file nor an option names has the name of its model. */
+/* Name a job after its model if neither its file nor an option names it. */
 static int name_job(const struct invocation *call, json_t *body, struct err *err)
 {
     const json_t *model = json_object_get(json_object_get(body, "model"), "name");
@@ -375,7 +375,8 @@ int request_curl_begin(const struct request_target *target, struct buf *out, str
     return rc;
 }
 
-/* Events come one by one, and after the one that was seen last. */
+/* Add the options for a stream of events: without a buffer, and from the event after the last one
+ * seen. */
 static int add_stream(const struct invocation *call, struct buf *out, struct err *err)
 {
     char header[OPTION_TEXT_SIZE + 32];

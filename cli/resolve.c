@@ -9,7 +9,7 @@
 #include "cli/layout.h"
 
 #define SHOWN_MAX 6      /* candidates of an ambiguous word */
-#define NEAREST_MAX 1000 /* names among which the nearest is looked for */
+#define NEAREST_MAX 1000 /* most names among which the nearest one is searched */
 
 void candidates_done(struct candidates *candidates)
 {
@@ -60,7 +60,8 @@ static bool begins(const char *text, const char *word)
     return strncmp(text, word, strlen(word)) == 0;
 }
 
-/* How well a thing fits a word: 3 its id, 2 its name, 1 a beginning, 0 not. */
+/* How well a thing fits a word. The word is its id: 3; its name: 2; a beginning of either: 1; none
+ * of these: 0. */
 static int fit_of(const struct candidate *item, const struct thing *thing, const char *word)
 {
     const char *bare = thing->prefix ? item->id + strlen(thing->prefix) : item->id;

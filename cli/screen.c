@@ -13,7 +13,7 @@ static bool names_utf8(const char *locale)
     return strstr(locale, "UTF-8") || strstr(locale, "utf8") || strstr(locale, "utf-8");
 }
 
-/* The first of these variables that is set names the characters (POSIX, 8.2). */
+/* The first of these variables that is set determines the character encoding (POSIX, 8.2). */
 static bool is_unicode(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};

@@ -78,7 +78,7 @@ static int resolve_list(struct session *session, enum argument_kind kind, char *
     return rc;
 }
 
-/* A file or directory becomes a data set; other words name one. */
+/* Upload a file or directory as a data set. Other words name a stored data set. */
 static int resolve_data(struct session *session, enum archive_part part, char *text,
                         struct err *err)
 {
@@ -195,7 +195,7 @@ enum command_status session_status(const struct session *session, int rc)
         return session->status;
     }
     if (rc == ERR_PROTOCOL) {
-        return COMMAND_FAILED; /* whatever answered is no coordinator, or a later one */
+        return COMMAND_FAILED; /* the server is no coordinator, or one of a later version */
     }
     if (rc == ERR_NETWORK || rc == ERR_TIMEOUT || status == 503 || status == 429) {
         return COMMAND_UNREACHABLE;

@@ -18,7 +18,7 @@ static int fail(const char *what, const char *path, struct err *err)
     return err_set(err, err_from_errno(errno), "%s '%s': %s", what, path, strerror(errno));
 }
 
-/* Copy what has no length, such as a pipe, into an unnamed file. */
+/* Copy data of unknown length, such as those of a pipe, into an unnamed file. */
 static int spool(int from, const char *path, int *out, struct err *err)
 {
     char name[] = "/tmp/paceline-XXXXXX";

@@ -43,7 +43,7 @@ void usage_line(const struct command *command, char out[USAGE_LINE_SIZE])
     }
 }
 
-/* One entry of a list: its name, and its text from COLUMN on; each line of the text a line. */
+/* Add an entry of a list: its name, then its text from COLUMN on, line by line. */
 static int add_entry(struct buf *out, const char *name, const char *text, struct err *err)
 {
     int width = (int)strlen(name) + 2;
@@ -73,8 +73,8 @@ static int add_option(struct buf *out, const struct conf_option *option, struct 
     return add_entry(out, name, option->help, err);
 }
 
-/* Options first to end, of the command unless it is NULL, after a title; nothing if there are
- * none. */
+/* Add the options from first to end that the command takes (NULL: all of them), after a title. Add
+ * nothing if there are no such options. */
 static int add_options(struct buf *out, const char *title, const struct command *command,
                        enum option first, enum option end, struct err *err)
 {

@@ -14,12 +14,14 @@
 #define LINE_MAX_BYTES 1024
 #define PAGE_MAX_BYTES 65536
 #define WAIT_SECONDS 30
-/* A coordinator that is away: how often it is asked again, and for how long. */
+/* An unreachable coordinator: the pause between two requests, and the time until the watch
+ * fails. */
 #define AWAY_PAUSE_MS 500
 #define AWAY_MINUTES 5
-/* Between two lines of mere progress, and between two looks at the size of a terminal. */
+/* The interval between two lines that differ in numbers only, and between two checks of the size of
+ * the terminal. */
 #define PROGRESS_MS 1000
-/* Between two drawings of the live view, at least. */
+/* The least interval between two drawings of the live view. */
 #define DRAW_MS 250
 
 /* A running watch. */
@@ -28,19 +30,19 @@ struct watch {
     const char *id;
     struct screen screen;
     struct live live;
-    struct groups_view *groups; /* of the job, if they train apart; allocated by the first look */
+    struct groups_view *groups; /* groups that train apart; allocated when first read */
     FILE *complaints;
-    int64_t away_since; /* when the coordinator went away; 0: it is there */
+    int64_t away_since; /* when the coordinator became unreachable; 0: reachable */
     /* What was shown last. */
     char line[LINE_MAX_BYTES];
-    int64_t shown_ms; /* when that was; 0: nothing is there */
-    int state;        /* of the job then; -1: nothing was shown */
+    int64_t shown_ms; /* when it was shown; 0: nothing is shown */
+    int state;        /* state of the job as shown; -1: nothing was shown */
     char message[MESSAGE_SIZE];
-    int64_t generation; /* the newest one that is known to run */
-    bool late;          /* there is progress that is not shown yet */
+    int64_t generation; /* newest generation known to run */
+    bool late;          /* some progress is not shown yet */
 };
 
-/* A line that stays. */
+/* Write a line that stays on the screen. */
 static void say(struct watch *watch, const char *line)
 {
     screen_erase(&watch->screen);
@@ -50,7 +52,7 @@ static void say(struct watch *watch, const char *line)
     watch->shown_ms = 0;
 }
 
-/* Read the groups of a job that has any which train apart. */
+/* Read the groups of a job whose groups train apart. */
 static int read_groups(struct watch *watch, const struct job *job, struct err *err)
 {
     if (job->spec.strategy != STRATEGY_GOSSIP) {
@@ -81,12 +83,12 @@ static bool same_but_numbers(const struct watch *watch, const struct job *job)
     return (int)job->state == watch->state && strcmp(job->message, watch->message) == 0;
 }
 
-/* Write the job as a line, unless that would be the same or too soon. */
+/* Write the job as a line, unless the line is the same or comes too soon. */
 static int show_line(struct watch *watch, const struct job *job, struct err *err)
 {
     char line[LINE_MAX_BYTES];
     int rc = 0;
-    /* The first one has no story. */
+    /* The first generation is no news: it has no cause to report. */
     if (job->state == JOB_RUNNING && job->generation > 1 && job->generation != watch->generation) {
         watch->generation = job->generation;
         progress_news(job, line, sizeof(line));
@@ -109,7 +111,7 @@ static int show_line(struct watch *watch, const struct job *job, struct err *err
     return rc;
 }
 
-/* Draw the job on a terminal, over what was drawn before. */
+/* Draw the job on a terminal, over the previous drawing. */
 static int show_live(struct watch *watch, const struct job *job, struct err *err)
 {
     struct live_style style = {.colour = watch->screen.colour, .unicode = watch->screen.unicode};
@@ -139,7 +141,7 @@ static void say_back(struct watch *watch)
     }
 }
 
-/* One look: read the job (as job_read) and show it, its end as a line that stays. */
+/* Read the job once (as job_read) and show it. The end of the job becomes a line that stays. */
 static int look(struct watch *watch, int64_t after, struct job *job, struct err *err)
 {
     char line[LINE_MAX_BYTES];
@@ -167,7 +169,7 @@ static int look(struct watch *watch, int64_t after, struct job *job, struct err 
                                             : rc;
 }
 
-/* After a failed look: 0 if another one is due, after a moment; else its error. */
+/* After a failed look: pause and return 0 if the watch should retry, else return the error. */
 static int try_again(struct watch *watch, int rc, struct err *err)
 {
     int64_t now = clock_now_ms();
@@ -187,7 +189,7 @@ static int try_again(struct watch *watch, int rc, struct err *err)
     return api_pause(watch->api, watch->screen.out, AWAY_PAUSE_MS, err);
 }
 
-/* Look until the job has ended. */
+/* Read and show the job until it has ended. */
 static int follow(struct watch *watch, bool *succeeded, struct checkpoint_id *checkpoint,
                   struct err *err)
 {
