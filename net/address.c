@@ -19,7 +19,7 @@ static int invalid(const char *text, struct err *err)
         "'%s' is not an address; expected HOST:PORT such as 127.0.0.1:7410 or [::1]:7410", text);
 }
 
-/* Cut "HOST:PORT" or "[HOST]:PORT" into its two parts. */
+/* Split "HOST:PORT" or "[HOST]:PORT" into its two parts. */
 static bool split(const char *text, char *host, size_t host_size, const char **port,
                   bool *bracketed)
 {

@@ -63,7 +63,7 @@ void certificate_pair_done(struct certificate_pair *pair)
 
 /* ---- writing ---- */
 
-/* A random serial number, a name, the times, the key. */
+/* Set a random serial number, the name, the times and the public key. */
 static int fill(X509 *certificate, const char *name, const struct certificate_times *times,
                 EVP_PKEY *key)
 {
@@ -100,7 +100,7 @@ static int append_bio(BIO *bio, struct buf *out, struct err *err)
                     : err_set(err, ERR_MEMORY, "no memory for a certificate");
 }
 
-/* Append the certificate, and write the key. */
+/* Append the certificate and its key to the pair, as PEM. */
 static int write_pair(X509 *certificate, EVP_PKEY *key, struct certificate_pair *out,
                       struct err *err)
 {
@@ -126,7 +126,7 @@ static X509 *read_certificate(const char *pem, struct err *err)
     return certificate;
 }
 
-/* An encrypted key has no one to ask for its password. */
+/* Reject encrypted keys: no user is there to enter a password. */
 static int no_password(char *out, int size, int writes, void *arg)
 {
     (void)out, (void)size, (void)writes, (void)arg;
@@ -161,7 +161,7 @@ int certificate_make_authority(const char *name, const struct certificate_times 
     return write_pair(authority, key, out, err);
 }
 
-/* "DNS:name" or "IP:address", after those before. */
+/* Append "DNS:name" or "IP:address" to the list. */
 static int add_name(struct buf *names, const char *name, struct err *err)
 {
     unsigned char address[sizeof(struct in6_addr)];
@@ -213,7 +213,7 @@ int certificate_make_server(const struct certificate_pair *authority, const char
 int certificate_make_device(const uint8_t private_key[HASH_SIZE], struct certificate_pair *out,
                             struct err *err)
 {
-    /* RFC 5280, 4.1.2.5: the last one means "no end". */
+    /* RFC 5280, 4.1.2.5: this end means "no expiry". */
     static const struct certificate_times always = {0, 253402300799};
     AUTO(release_key)
     EVP_PKEY *key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, private_key, HASH_SIZE);
@@ -226,7 +226,7 @@ int certificate_make_device(const uint8_t private_key[HASH_SIZE], struct certifi
     return write_pair(device, key, out, err);
 }
 
-/* ---- what is in one ---- */
+/* ---- inspecting ---- */
 
 int certificate_check(const struct certificate_pair *pair, struct err *err)
 {

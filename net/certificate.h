@@ -31,7 +31,7 @@ struct certificate_times {
 NODISCARD int certificate_make_authority(const char *name, const struct certificate_times *times,
                                          struct certificate_pair *out, struct err *err);
 /* Make a P-256 key and a certificate of a server, signed by the authority. name[count]: host names
- * and numeric addresses, at least one. ERR_INVALID names one that is neither. */
+ * and numeric addresses, at least one. ERR_INVALID: a name is neither; err states it. */
 NODISCARD int certificate_make_server(const struct certificate_pair *authority,
                                       const char *const *name, size_t count,
                                       const struct certificate_times *times,

@@ -55,7 +55,7 @@ void sha256_free(struct sha256 **hash)
 
 void sha256_update(struct sha256 *hash, const void *data, size_t size)
 {
-    /* Once initialised, SHA-256 has no way to fail but a misused context. */
+    /* Once initialised, SHA-256 fails only if its context is misused. */
     ASSERT(EVP_DigestUpdate(hash->context, data, size) == 1);
 }
 
@@ -95,7 +95,7 @@ void hmac_base64(const void *key, size_t key_size, const void *data, size_t size
     ASSERT(EVP_EncodeBlock((unsigned char *)out, digest, HASH_SIZE) == HMAC_BASE64_SIZE - 1);
 }
 
-/* The characters of base64 before its padding, and the padding. */
+/* Check the characters and the size. *padding: the count of '='. */
 static bool is_base64(const char *text, size_t *padding)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -27,7 +27,7 @@ void hmac_text(const uint8_t key[HASH_SIZE], const char *text, char out[HASH_TEX
 void hmac_base64(const void *key, size_t key_size, const void *data, size_t size,
                  char out[HMAC_BASE64_SIZE]);
 /* Decode base64 (RFC 4648, section 4, with its padding) into at most `capacity` bytes. Returns the
- * size; -1: not base64, or more bytes. */
+ * size; -1: not base64, or more than `capacity` bytes. */
 int base64_decode(const char *text, void *out, size_t capacity);
 
 /* Fill `out` with bytes from the system's entropy. */

@@ -77,7 +77,7 @@ static size_t on_read(char *out, size_t item, size_t count, void *arg)
     return (size_t)got;
 }
 
-/* libcurl goes back to the start when a kept connection turned out to be dead. */
+/* libcurl rewinds the body when a kept connection turns out to be dead. */
 static int on_seek(void *arg, curl_off_t offset, int origin)
 {
     struct http_transfer *transfer = arg;
@@ -170,9 +170,9 @@ static bool header_text(const struct http_call *call, size_t index, char out[HEA
 {
     int size = 0;
     if (index == 0) {
-        size = snprintf(out, HEADER_TEXT_MAX, "Expect:"); /* takes libcurl's own away */
+        size = snprintf(out, HEADER_TEXT_MAX, "Expect:"); /* removes libcurl's own */
     } else if (index == 1) {
-        /* Without one, libcurl would claim a web form. */
+        /* Without this header, libcurl would declare a web form. */
         size = snprintf(out, HEADER_TEXT_MAX, "Content-Type:%s%s", call->content_type ? " " : "",
                         call->content_type ? call->content_type : "");
     } else if (index - 2 < HTTP_CALL_HEADERS_MAX && call->header[index - 2]) {
@@ -225,7 +225,8 @@ static int set_headers(struct http_transfer *transfer, struct err *err)
 
 /* ---- relays ---- */
 
-/* Make a list of the line; an equal one stays. size: what snprintf returned for it. */
+/* Make the list consist of this line. A list that already does is kept. size: the result of
+ * snprintf for the line. */
 static int set_line(struct curl_slist **list, const char *line, int size, struct err *err)
 {
     if (size < 0 || size >= HEADER_TEXT_MAX) {
@@ -238,8 +239,8 @@ static int set_line(struct curl_slist **list, const char *line, int size, struct
     return *list ? 0 : memory_error(err);
 }
 
-/* A relay is a proxy that opens tunnels to names of its own. It sees its ticket and encrypted
- * bytes. */
+/* For libcurl a relay is a proxy that opens tunnels to the names of parked servers. It sees its
+ * ticket and encrypted bytes. */
 static int set_relay(struct http_transfer *transfer, struct err *err)
 {
     const struct http_relay *relay = transfer->call.relay;
@@ -267,7 +268,7 @@ static int set_relay(struct http_transfer *transfer, struct err *err)
 
 /* ---- one call ---- */
 
-/* The piece that holds the whole body, NULL when it is spread over several. */
+/* Return the piece that holds the whole body; NULL: several pieces hold it. */
 static const struct http_piece *only_piece(const struct http_call *call)
 {
     const struct http_piece *found = &call->body[0];
@@ -288,7 +289,7 @@ static bool takes_body(const char *method)
            strcmp(method, "PATCH") == 0;
 }
 
-/* Choose how the body travels. The first line takes back whatever the last call chose. */
+/* Choose how libcurl sends the body. CURLOPT_HTTPGET first undoes the choice of the last call. */
 static int set_body(struct http_transfer *transfer)
 {
     const struct http_call *call = &transfer->call;
@@ -351,7 +352,8 @@ bool http_transfer_is_watched(const struct http_transfer *transfer)
     return transfer->call.cancel || transfer->call.stall_ms > 0;
 }
 
-/* Whether the server itself was reached. With a wrong key, another one answers at its address. */
+/* Determine whether the call reached the server itself. If the key is wrong, another server answers
+ * at its address. */
 static enum http_contact contact_of(const struct http_transfer *transfer, CURLcode verdict)
 {
     long made = 0, sent = 0, answer = 0;
@@ -405,7 +407,7 @@ int http_transfer_look(struct http_transfer *transfer, struct err *err)
     return 0;
 }
 
-/* Everything else is the network's fault. */
+/* Convert libcurl's result. Results outside of the table are faults of the network. */
 static int code_of(const struct http_transfer *transfer, CURLcode verdict)
 {
     static const struct {
@@ -419,7 +421,7 @@ static int code_of(const struct http_transfer *transfer, CURLcode verdict)
     long request_size = 0;
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_REQUEST_SIZE, &request_size);
     if (verdict == CURLE_UNSUPPORTED_PROTOCOL && request_size > 0) {
-        /* The answer, not the URL: libcurl calls it HTTP/0.9. */
+        /* Not the URL is at fault but the answer, which libcurl takes for HTTP/0.9. */
         return ERR_PROTOCOL;
     }
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -435,7 +437,7 @@ static enum http_breakage breakage_of(const struct http_transfer *transfer, CURL
     long reason = 0;
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &reason);
     if (transfer->call.relay && transfer->contact == HTTP_NO_CONTACT) {
-        return HTTP_UNREACHED; /* what it was that refused, it was not the server */
+        return HTTP_UNREACHED; /* whatever refused the connection was not the server */
     }
     if (verdict != CURLE_COULDNT_CONNECT && verdict != CURLE_COULDNT_RESOLVE_HOST) {
         return HTTP_BROKEN;
@@ -468,7 +470,7 @@ int http_transfer_finish(struct http_transfer *transfer, CURLcode verdict, struc
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_TOTAL_TIME_T, &microseconds);
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_CONTENT_TYPE, &type);
     result.status = (int)status;
-    /* A day is as good as never, and cannot overflow. */
+    /* A day is as good as never; the bound prevents an overflow. */
     result.retry_after_ms = (retry_after < 86400 ? retry_after : 86400) * 1000;
     result.content_length = length < 0 ? UINT64_MAX : (uint64_t)length;
     result.seconds = (double)microseconds * 1e-6;

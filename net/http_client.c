@@ -6,7 +6,7 @@
 
 #define BUFFER_BYTES (512L << 10)
 #define UPLOAD_BYTES (1024L << 10)
-/* Without a flag or deadline of ours there is nothing to check: libcurl handles its own timers. */
+/* Calls without a cancel flag or stall deadline need no checks: libcurl handles its own timers. */
 #define UNWATCHED_POLL_MS 10000
 
 struct http_client {

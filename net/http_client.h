@@ -24,8 +24,8 @@ struct http_piece {
 /* A relay (net/relay.h) for a call to a server that cannot be reached directly. */
 struct http_relay {
     const char *address; /* HOST:PORT */
-    const char *name;    /* under which the server is parked */
-    const char *ticket;  /* that allows to call it */
+    const char *name;    /* the name under which the server is parked */
+    const char *ticket;  /* allows the call */
 };
 
 #define HTTP_CALL_PIECES_MAX 2
@@ -40,18 +40,18 @@ struct http_call {
     const char *content_type;
     const char *header[HTTP_CALL_HEADERS_MAX];    /* "Name: value"; NULL-terminated */
     struct http_piece body[HTTP_CALL_PIECES_MAX]; /* sent in order, not copied by us */
-    /* Instead of pieces: a body of body_size bytes read piece by piece (returns bytes, 0 = end, -1
-     * = failure). */
+    /* Used instead of pieces: reads a body of body_size bytes piece by piece. Returns the bytes
+     * read, 0 at the end, -1 after a failure. */
     ssize_t (*read)(void *arg, void *out, size_t size);
     void *read_arg;
     uint64_t body_size;
-    /* Receives the answer's body: `reply` (a larger body than its limit is ERR_LIMIT) or, for 2xx
-     * answers only, `write`, which returns 0 or a negative ERR_ code that ends the call. */
+    /* The answer's body goes to `write`, for 2xx answers only, or else to `reply`. write returns 0
+     * or a negative ERR_ code that ends the call. A body beyond the limit of reply is ERR_LIMIT. */
     struct buf *reply; /* cleared at the start */
     int (*write)(void *arg, const void *data, size_t size);
     void *write_arg;
     int64_t connect_timeout_ms; /* 0: 5 s */
-    int64_t timeout_ms;         /* of the whole call; 0: none */
+    int64_t timeout_ms;         /* for the whole call; 0: none */
     int64_t stall_ms; /* ERR_TIMEOUT after this time without a byte in either direction; 0: none */
     const atomic_bool *cancel; /* checked at least every 100 ms; ERR_CANCELLED. May be NULL */
 };
@@ -59,7 +59,7 @@ struct http_call {
 struct http_result {
     int status;              /* the call succeeds with any status */
     int64_t retry_after_ms;  /* 0: not stated */
-    uint64_t content_length; /* as announced, UINT64_MAX when not */
+    uint64_t content_length; /* as announced; UINT64_MAX: not announced */
     char content_type[64];
     double seconds; /* from start to last byte */
 };
@@ -79,8 +79,8 @@ enum http_breakage {
     HTTP_BROKEN,    /* the connection broke, or TLS failed */
 };
 enum http_breakage http_client_breakage(const struct http_client *client);
-/* The connection to the server in the client's last, failed call. Through a relay it is one that
- * the relay had joined. */
+/* The kind of connection that the client's last, failed call had to the server. Through a relay, a
+ * connection counts once the relay has joined it. */
 enum http_contact { HTTP_NO_CONTACT, HTTP_NEW_CONTACT, HTTP_KEPT_CONTACT };
 enum http_contact http_client_contact(const struct http_client *client);
 

@@ -1,10 +1,10 @@
 /* http_exchange.h: the structs that the modules of the server share (http_server, http_request,
- * http_framing, http_reply, http_refuse, http_watch, http_tls): its pool of exchanges (one per
- * connection, reused by each request) and the rules of waiting. For them only.
+ * http_framing, http_reply, http_refuse, http_watch, http_tls): the pool of exchanges (one per
+ * connection, reused by each request) and the rules of waiting. For these modules only.
  *
- * Waiting: libmicrohttpd suspends a connection on the server's thread, other threads resume it.
+ * Waiting: libmicrohttpd suspends a connection on the server's thread; other threads resume it.
  * `mutex` guards the fields that both sides use, so that a wake-up before the suspension is not
- * lost. No function of the owner is called, and no response is queued, while it is held. */
+ * lost. A thread that holds it calls no function of the owner and queues no response. */
 #ifndef NET_HTTP_EXCHANGE_H
 #define NET_HTTP_EXCHANGE_H
 
@@ -72,12 +72,12 @@ struct http_exchange {
     const char *method;
     const struct http_route *route;
     struct http_url url;
-    char allow[HTTP_ALLOW_MAX]; /* of the last request that had a wrong method */
+    char allow[HTTP_ALLOW_MAX]; /* for the last request with a wrong method */
     char request_id[17];
     uint64_t mark;        /* the owner's */
     struct buf body;      /* collected; its memory is kept for the next request while it is small */
-    size_t body_charge;   /* of it, in server->bodies_bytes */
-    size_t reply_charge;  /* of the reply that is libmicrohttpd's, in server->replies_bytes */
+    size_t body_charge;   /* the body's part of server->bodies_bytes */
+    size_t reply_charge;  /* the queued reply's part of server->replies_bytes */
     uint64_t body_bytes;  /* received */
     uint64_t moved_bytes; /* received, or sent, when the stage was entered */
     bool has_body;        /* the client announced a body */
@@ -95,8 +95,8 @@ struct http_exchange {
     /* Guarded by server->mutex. */
     enum http_reply_state reply;
     struct MHD_Response *response; /* owned while REPLY_READY, except server->empty */
-    struct buf refusal; /* the reply in its wire form, sent in the middle of an upload; empty: it
-                           waits for the end of the upload */
+    struct buf refusal; /* the reply in its wire form, sent in the middle of an upload; empty: the
+                           reply waits for the end of the upload */
     int status;
     size_t reply_bytes; /* memory that the response holds */
     bool suspended;
@@ -113,9 +113,9 @@ struct http_exchange {
 struct http_linger {
     int fd; /* -1: free */
     int64_t deadline_ms;
-    int64_t window_ms;    /* end of the time for the least bytes */
-    uint64_t window_left; /* the least bytes expected until then */
-    uint64_t bytes_left;  /* of the upload, at most */
+    int64_t window_ms;    /* end of the present window */
+    uint64_t window_left; /* bytes that must still arrive in it */
+    uint64_t bytes_left;  /* of the upload: upper bound */
 };
 
 struct http_server {
@@ -123,9 +123,9 @@ struct http_server {
     struct address address;
     struct MHD_Daemon *daemon;
     struct http_tls *tls; /* NULL: the server speaks no TLS */
-    int epoll_fd; /* holds libmicrohttpd's, wake_fd, every connection's and the lingering sockets */
-    int64_t now_ms;        /* of this run */
-    struct places *places; /* place i is exchanges[i]'s */
+    int epoll_fd; /* watches libmicrohttpd's, wake_fd, all connections and the lingering sockets */
+    int64_t now_ms;        /* time of this run */
+    struct places *places; /* place i belongs to exchanges[i] */
     struct MHD_Response *empty;
     struct http_exchange *exchanges;
     size_t exchange_count;
@@ -133,7 +133,7 @@ struct http_server {
     bool place_freed; /* a connection ended while the server was full */
     size_t fresh;     /* exchanges[fresh..) were never used: their memory is not touched */
     struct http_exchange *first_free;
-    struct http_exchange *first_ending; /* whose clients have closed their side */
+    struct http_exchange *first_ending; /* exchanges whose clients have closed their side */
     size_t bodies_bytes;                /* of collected bodies, beyond the free share of each */
     size_t replies_bytes;               /* of large replies in progress */
     struct http_refusals refusals;
@@ -143,7 +143,7 @@ struct http_server {
     pthread_mutex_t mutex;
     bool closing;  /* guarded by mutex, like the members below */
     bool woken;    /* wake_fd was written to */
-    uint64_t runs; /* begun */
+    uint64_t runs; /* runs begun so far */
     int wake_fd;   /* needed because libmicrohttpd, without threads of its own, does not signal a
                       resumption on its epoll descriptor */
 };

@@ -6,7 +6,8 @@
 #include "base/parse.h"
 #include "net/http_head.h"
 
-/* The headers that decide the end of the request, its addressee and its sender. */
+/* Counts of the headers that decide where the request ends, which host it addresses and who sends
+ * it. */
 struct framing {
     size_t hosts, lengths, encodings, authorizations;
     bool not_chunked;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* 2^63 has as many. */
+/* The digits of 2^63. */
 #define LENGTH_DIGITS_MAX 19
 
 static const char length_name[] = "content-length";

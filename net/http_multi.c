@@ -8,8 +8,8 @@
 #define BUFFER_BYTES (64L << 10)
 #define UPLOAD_BYTES (64L << 10)
 #define EXTRA_MAX 16
-/* A handle is the slot's number and, above it, how often the slot was used: a stale one never hits
- * a later call. */
+/* A handle consists of the slot's index and, in the bits above, the slot's use count. So a stale
+ * handle never refers to a later call. */
 #define SLOT_BITS 8
 #define USES_MASK 0x3fffff
 
@@ -194,13 +194,13 @@ int http_multi_poll(struct http_multi *multi, struct pollfd *extra, size_t extra
     ASSERT(extra_count <= EXTRA_MAX && timeout_ms >= 0);
     struct curl_waitfd wait[EXTRA_MAX];
     for (size_t i = 0; i < extra_count; i++) {
-        /* libcurl's own bits, which need not be poll's. */
+        /* libcurl's flags, which may differ from those of poll. */
         unsigned events = (extra[i].events & POLLIN ? CURL_WAIT_POLLIN : 0u) |
                           (extra[i].events & POLLPRI ? CURL_WAIT_POLLPRI : 0u) |
                           (extra[i].events & POLLOUT ? CURL_WAIT_POLLOUT : 0u);
         wait[i] = (struct curl_waitfd){.fd = extra[i].fd, .events = (short)events};
     }
-    /* New calls send before the wait starts; a call that has ended already ends the wait. */
+    /* Let new calls send before the wait. If a call has already ended, do not wait. */
     size_t ended = end_overdue(multi);
     int rc = perform(multi, &ended, err);
     if (rc) {
@@ -211,7 +211,7 @@ int http_multi_poll(struct http_multi *multi, struct pollfd *extra, size_t extra
     if (code) {
         return http_transfer_multi_error(code, err);
     }
-    /* libcurl reports no hang-ups of other descriptors. */
+    /* libcurl does not report hang-ups of extra descriptors. */
     if (extra_count > 0 && poll(extra, extra_count, 0) < 0 && errno != EINTR) {
         return err_set(err, ERR_IO, "poll: %s", strerror(errno));
     }

@@ -13,8 +13,9 @@
 #include "net/http_watch.h"
 
 #define REFUSAL_BYTES_MAX ((size_t)64 << 10)
-/* A client that reads while it sends ends at once. Wait for a client that reads only after sending:
- * while it sends at least this much, and this long after its last byte. */
+/* A client that reads while it sends stops at once. For a client that reads only after sending,
+ * wait while it sends at least LINGER_WINDOW_BYTES in each LINGER_WINDOW_MS, and LINGER_MS after
+ * its last byte. */
 #define LINGER_MS 5000
 #define LINGER_WINDOW_MS 10000
 #define LINGER_WINDOW_BYTES ((uint64_t)4 << 10)
@@ -66,13 +67,13 @@ int http_refuse_write(const struct http_exchange *exchange, int status, const ch
 
 static void linger_end(struct http_server *server, struct http_linger *linger)
 {
-    /* The epoll set would keep a closed descriptor while libmicrohttpd still holds its twin. */
+    /* The epoll set would keep a closed descriptor while libmicrohttpd still holds a duplicate. */
     (void)epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, linger->fd, NULL);
     file_close(&linger->fd);
     server->linger_count--;
 }
 
-/* A free place, or the place with the earliest end of its time. */
+/* Return a free place. If there is none, free the place with the earliest deadline. */
 static struct http_linger *linger_take(struct http_server *server)
 {
     struct http_linger *first = server->linger;
@@ -90,7 +91,7 @@ static struct http_linger *linger_take(struct http_server *server)
 static void linger_add(struct http_exchange *exchange)
 {
     struct http_server *server = exchange->server;
-    /* libmicrohttpd is about to shut down and close its descriptor: a second one keeps the
+    /* libmicrohttpd is about to shut down and close its descriptor: a duplicate keeps the
      * connection. */
     int fd = fcntl(exchange->socket_fd, F_DUPFD_CLOEXEC, 0);
     if (fd < 0) {
@@ -102,7 +103,8 @@ static void linger_add(struct http_exchange *exchange)
         close(fd);
         return;
     }
-    /* The records of TLS are discarded as they are, and small ones are mostly overhead. */
+    /* With TLS the encrypted records are discarded. Small records are mostly overhead, so the
+     * body's length is not a bound for them. */
     const int64_t length = exchange->session ? -1 : http_content_length(exchange);
     *linger = (struct http_linger){.fd = fd,
                                    .deadline_ms = server->now_ms + LINGER_MS,
@@ -116,8 +118,8 @@ enum MHD_Result http_refuse(struct http_exchange *exchange)
 {
     exchange->phase = PHASE_QUEUED;
     http_watch_stage(exchange, STAGE_REPLY);
-    /* Nothing but earlier replies can fill the socket's buffer: a client that left them unread gets
-     * no more. */
+    /* Only earlier replies can fill the socket's buffer. A client that left them unread gets no
+     * further reply. */
     const struct buf *refusal = &exchange->refusal;
     const bool sent = exchange->session ? http_tls_send(exchange, refusal->data, refusal->size)
                                         : send(exchange->socket_fd, refusal->data, refusal->size,

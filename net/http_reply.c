@@ -13,7 +13,7 @@
 
 /* ---- waiting ---- */
 
-/* Let the connection go on. The lock is held. */
+/* Resume the connection, or note the wake-up for later. The caller holds the lock. */
 static void wake(struct http_exchange *exchange)
 {
     if (exchange->server->closing) {
@@ -39,8 +39,8 @@ static void wake_locked(struct http_exchange *exchange)
     http_server_unlock(exchange->server);
 }
 
-/* Suspend the connection unless the awaited data is `there`; consume an earlier wake-up. The lock
- * is held. */
+/* Suspend the connection unless the awaited data is `there`; consume an earlier wake-up. The
+ * caller holds the lock. */
 static bool suspend_unless(struct http_exchange *exchange, bool there)
 {
     exchange->wake_pending = false;
@@ -101,7 +101,7 @@ static void copy_header_text(struct http_exchange *exchange, const char *text)
     ASSERT(size <= sizeof(exchange->header_text) - exchange->header_bytes);
     char *to = exchange->header_text + exchange->header_bytes;
     for (size_t i = 0; i < size; i++) {
-        /* A line break inside a value would let it forge headers. */
+        /* A value with a line break could forge headers. */
         bool control = ((unsigned char)text[i] < 0x20 && text[i] != '\0') || text[i] == 0x7f;
         to[i] = text[i];
         if (control) {
@@ -119,8 +119,8 @@ void http_reply_header(struct http_exchange *exchange, const char *name, const c
     exchange->header_count++;
 }
 
-/* Add the headers to a new response. A header that libmicrohttpd does not take (no memory) spoils
- * the reply: an answer without it could be misread. */
+/* Add the headers to a new response. If libmicrohttpd does not take a header (no memory), the reply
+ * fails: an answer without the header could be misread. */
 static bool add_headers(struct http_exchange *exchange, struct MHD_Response *response,
                         const char *content_type)
 {
@@ -140,9 +140,9 @@ static bool add_headers(struct http_exchange *exchange, struct MHD_Response *res
     return added;
 }
 
-/* Give the exchange its reply (takes response, which holds `bytes` of memory; NULL: it could not be
- * made) and wake it. Nothing may touch the exchange afterwards: the server's thread may already be
- * done with it. */
+/* Set the reply of the exchange and wake the exchange. Takes response, which holds `bytes` of
+ * memory; NULL: the response could not be created. Do not touch the exchange afterwards: the
+ * server's thread may already have ended it. */
 static void set_reply(struct http_exchange *exchange, int status, struct MHD_Response *response,
                       const char *content_type, size_t bytes)
 {
@@ -237,7 +237,7 @@ void http_reply_stream(struct http_exchange *exchange, int status, const char *c
     set_reply(exchange, status, response, content_type, (size_t)block + source->held_bytes);
 }
 
-/* ---- handing it over ---- */
+/* ---- passing the reply to libmicrohttpd ---- */
 
 static struct MHD_Response *take_reply(struct http_exchange *exchange)
 {
@@ -250,8 +250,8 @@ static struct MHD_Response *take_reply(struct http_exchange *exchange)
     return response;
 }
 
-/* Charge a large reply to the common bound; false when that is reached. A single reply is always
- * sent, and so is the reply to a request that may have changed state. */
+/* Charge a large reply to the common bound; false: the bound is reached. A reply is always sent
+ * if it is the only one, or if its request may have changed state. */
 static bool charge_reply(struct http_exchange *exchange)
 {
     struct http_server *server = exchange->server;

@@ -12,7 +12,7 @@ bool http_is_replied(struct http_exchange *exchange);
 /* Suspend the connection unless a wake-up came first; true: it is suspended. On the server's
  * thread. */
 bool http_wait(struct http_exchange *exchange);
-/* The same, but unless the reply came first. */
+/* Suspend the connection unless it has a reply; true: it is suspended. On the server's thread. */
 bool http_wait_for_reply(struct http_exchange *exchange);
 /* Pass the reply to libmicrohttpd. */
 enum MHD_Result http_reply_queue(struct http_exchange *exchange);

@@ -10,7 +10,7 @@
 #include "net/http_reply.h"
 #include "net/http_watch.h"
 
-/* Larger collected bodies give their memory back when the exchange ends. */
+/* The memory of larger collected bodies is freed when the exchange ends. */
 #define BODY_KEPT_BYTES HTTP_BODY_FREE_BYTES
 
 /* ---- the request as the owner sees it ---- */
@@ -150,7 +150,7 @@ static void *route_context(const struct http_exchange *exchange)
     return own ? own : exchange->server->config.context;
 }
 
-/* Run the handlers that may reply after the headers. True when it did. */
+/* Run the handlers that may reply after the headers. Returns whether one replied. */
 static bool screen(struct http_exchange *exchange)
 {
     const struct http_server_config *config = &exchange->server->config;
@@ -196,8 +196,8 @@ static bool screen(struct http_exchange *exchange)
     return !exchange->sink_open;
 }
 
-/* A reply was made before the body was read. A refusal is sent at once, any other reply after the
- * body. */
+/* Return whether a reply made before the end of the body must be sent at once. Only a refusal must;
+ * any other reply is sent after the body. */
 static bool must_refuse(const struct http_exchange *exchange)
 {
     return exchange->refusal.size > 0;
@@ -227,7 +227,7 @@ static enum MHD_Result begin(struct http_exchange *exchange, const char *method,
                          http_header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING);
     const char *fault = http_framing_fault(exchange->connection, version);
     if (fault) {
-        /* Where this request ends is in doubt: the connection must end with the reply. */
+        /* The end of this request is in doubt, so the connection must end with the reply. */
         exchange->url.fault = fault;
         exchange->has_body = true;
     }
@@ -256,7 +256,7 @@ static void abort_sink(struct http_exchange *exchange)
     }
 }
 
-/* After an early reply: send it, or read on to where it can be sent. */
+/* Send an early reply at once, or discard the body until the reply can be sent. */
 static enum MHD_Result end_early(struct http_exchange *exchange, size_t *size)
 {
     abort_sink(exchange);

@@ -21,7 +21,7 @@
 #include "net/http_request.h"
 #include "net/http_watch.h"
 
-#define CONNECTION_BYTES ((size_t)32 << 10) /* where the owner asks for nothing else */
+#define CONNECTION_BYTES ((size_t)32 << 10) /* default */
 #define HEADER_TIMEOUT_MS 10000
 #define PROGRESS_TIMEOUT_MS 10000
 
@@ -63,7 +63,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **s
     }
     server->connection_count++;
     exchange = exchange_take(server);
-    ASSERT(exchange); /* libmicrohttpd's bound is the number of exchanges */
+    ASSERT(exchange); /* libmicrohttpd accepts no more connections than exchanges */
     exchange->connection = connection;
     *socket_context = exchange;
     if (server->tls) {
@@ -72,7 +72,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **s
     http_watch_begin(exchange);
 }
 
-/* libmicrohttpd's own remarks are about clients that went away or sent rubbish. */
+/* libmicrohttpd's own messages concern clients that disconnected or sent garbage. */
 __attribute__((format(printf, 2, 0))) static void on_log(void *cls, const char *format,
                                                          va_list arguments)
 {
@@ -123,7 +123,7 @@ static int start_daemon(struct http_server *server, int listen_fd, struct err *e
         MHD_OPTION_ARRAY, server->tls ? tls : plain, MHD_OPTION_LISTEN_SOCKET, listen_fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)server->exchange_count,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes,
-        /* Its own checks answer with its own pages: http_framing_fault makes them instead. */
+        /* The library's own checks answer with its own pages: http_framing_fault checks instead. */
         MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_URI_LOG_CALLBACK, http_request_target, server,
         MHD_OPTION_NOTIFY_COMPLETED, http_request_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
         on_connection, server, MHD_OPTION_END);
@@ -221,7 +221,7 @@ int http_server_open(const struct http_server_config *config, struct http_server
     return 0;
 }
 
-/* libmicrohttpd panics over suspended connections when it stops. */
+/* libmicrohttpd panics if a connection is suspended when it stops. */
 static void resume_all(struct http_server *server)
 {
     http_server_lock(server);
@@ -312,8 +312,8 @@ void http_server_run(struct http_server *server)
     http_watch_look(server);
     (void)MHD_run(server->daemon);
     if (server->place_freed) {
-        /* At its bound libmicrohttpd stops watching the listening socket. Only at the start of a
-         * run it checks whether it may watch again. */
+        /* At its bound of connections, libmicrohttpd stops watching the listening socket. It checks
+         * only at the start of a run whether it may watch again. */
         server->place_freed = false;
         (void)MHD_run(server->daemon);
     }

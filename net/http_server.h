@@ -4,8 +4,8 @@
  *
  * Threads: one thread, the owner, calls http_server_run; handlers run inside it. http_reply*,
  * http_exchange_continue and http_exchange_ready may be called from any thread; a wake-up before
- * its wait is not lost. Other threads stop using an exchange when its end is reported (abort,
- * http_on_end, done), under a lock of the owner's. Only net includes libmicrohttpd (docs/adr). */
+ * its wait is not lost. Other threads stop using an exchange, under a lock of the owner, when the
+ * server reports its end (abort, http_on_end, done). Only net includes libmicrohttpd (docs/adr). */
 #ifndef NET_HTTP_SERVER_H
 #define NET_HTTP_SERVER_H
 
@@ -47,13 +47,13 @@ struct http_route {
     const char *pattern;   /* "/v1/jobs/{id}/plans/{generation}"; a {part} never matches '/' */
     http_handle_fn handle; /* NULL with a sink */
     const struct http_sink *sink;
-    size_t body_max;       /* collected bodies; more is answered by `too_large` */
-    size_t body_bytes_min; /* streamed bodies, in each progress_timeout_ms; 0: 4 KiB */
-    int role;              /* the owner's number of the required role: for its guard, not for net */
-    void *context;         /* of its handler or sink; NULL: the server's */
+    size_t body_max;       /* bound of a collected body; `too_large` answers a larger one */
+    size_t body_bytes_min; /* least of a streamed body per progress_timeout_ms; 0: 4 KiB */
+    int role;              /* the required role as the owner's number: for its guard, not for net */
+    void *context;         /* for its handler or sink; NULL: the server's */
 };
 
-/* Replies that the server itself must make, in the owner's form (problem+json). */
+/* Handlers of the server's own error replies, in the owner's form (problem+json). */
 struct http_fallbacks {
     http_handle_fn not_found, method_not_allowed, too_large, bad_request, busy;
 };
@@ -64,28 +64,28 @@ struct http_server_config {
     const struct http_route *routes;
     size_t route_count;
     struct http_fallbacks fallbacks;
-    /* Called first for every request, after its headers; a reply ends it. May be NULL. */
+    /* Called first for every request, after its headers. A reply ends the request. May be NULL. */
     http_handle_fn guard;
     /* Called after every finished exchange, for logs and metrics: status (0: it ended before its
-     * reply was begun), seconds. May be NULL. */
+     * reply began), seconds. May be NULL. */
     void (*finished)(void *context, const struct http_exchange *exchange, int status,
                      double seconds);
-    void *context; /* of all handlers */
+    void *context; /* for all handlers */
     /* Concurrent connections. A further one replaces a connection without an open request, or is
      * answered by `busy`. */
     size_t connections_max;
-    /* Of these for strangers (clients without a call of http_know_client). The rest is reserved for
+    /* The share of strangers (clients without a call of http_know_client). The rest is reserved for
      * known clients and for requests for which is_reserved (may be NULL) returns true. 0: all. */
     size_t strangers_max;
-    size_t strangers_per_address_max; /* of one address; 0: no bound of their own */
+    size_t strangers_per_address_max; /* strangers of one address; 0: no such bound */
     bool (*is_reserved)(void *context, const struct http_exchange *exchange);
     size_t bodies_max_bytes;   /* sum of all collected bodies in progress; beyond it `busy` answers.
                                   0: no bound */
-    size_t replies_max_bytes;  /* the same of replies to GET and HEAD of strangers */
-    int64_t header_timeout_ms; /* for a whole header, from its first byte or the connection on. 0:
-                                  10 s */
-    int64_t progress_timeout_ms; /* in which a body or reply has to make progress. 0: 10 s */
-    int64_t idle_timeout_ms;     /* between two requests */
+    size_t replies_max_bytes;  /* the same for replies to strangers' GET and HEAD */
+    int64_t header_timeout_ms; /* for a whole header, counted from its first byte or from the
+                                  connection's start. 0: 10 s */
+    int64_t progress_timeout_ms; /* within which a body or reply must progress. 0: 10 s */
+    int64_t idle_timeout_ms;     /* longest pause between two requests */
     /* Memory of a connection, for its headers and a piece of a body; 0: 32 KiB. libmicrohttpd
      * zeroes all of it after every request, so more memory helps only if most bodies are large. */
     size_t connection_bytes;
@@ -93,8 +93,8 @@ struct http_server_config {
 
 NODISCARD int http_server_open(const struct http_server_config *config, struct http_server **out,
                                struct err *err);
-/* Parked exchanges are dropped; sinks aborted; sources done. From here on another thread may use an
- * exchange only if it is synchronised with those calls. */
+/* Drop parked exchanges, abort sinks and call done of sources. From then on another thread may use
+ * an exchange only if it is synchronised with these calls. */
 void http_server_close(struct http_server **server);
 /* Return the actual address, which differs from that of the configuration with port 0. */
 const struct address *http_server_address(const struct http_server *server);
@@ -103,8 +103,8 @@ const struct address *http_server_address(const struct http_server *server);
 NODISCARD int http_server_use_certificate(struct http_server *server, const struct tls_server *tls,
                                           struct err *err);
 /* Poll this descriptor for reading, at most http_server_timeout_ms (-1: no limit), then call
- * http_server_run. The time is 0 while bytes are left that the descriptor will not report again:
- * never wait longer. */
+ * http_server_run. The timeout is 0 while bytes are left that the descriptor will not report
+ * again, so never wait longer. */
 int http_server_fd(const struct http_server *server);
 int http_server_timeout_ms(struct http_server *server);
 void http_server_run(struct http_server *server);
@@ -120,8 +120,8 @@ struct http_refusals http_server_refusals(const struct http_server *server);
 const char *http_method(const struct http_exchange *exchange);
 /* Return the path as sent, without the query; unprintable bytes are replaced by '?'. */
 const char *http_path(const struct http_exchange *exchange);
-/* Return the methods of the path ("GET, HEAD, POST"), within `method_not_allowed`; the reply's
- * Allow header has them too. */
+/* Return the methods of the path ("GET, HEAD, POST"). Only within `method_not_allowed`. The reply's
+ * Allow header lists them too. */
 const char *http_allowed(const struct http_exchange *exchange);
 /* Return the reason for the call of `bad_request` as one sentence; NULL for other requests. */
 const char *http_fault(const struct http_exchange *exchange);
@@ -137,17 +137,17 @@ const char *http_body(const struct http_exchange *exchange, size_t *size);
 int64_t http_content_length(const struct http_exchange *exchange); /* -1: chunked or none */
 /* Return whether the connection is encrypted up to this server. */
 bool http_is_tls(const struct http_exchange *exchange);
-/* Read the Ed25519 key of the client's certificate, whose possession the client has proved; false:
- * none. No authority vouches for the certificate: compare the key. On the server's thread. */
+/* Read the Ed25519 key of the client's certificate; false: none. The client has proved to hold it.
+ * No authority vouches for the certificate: compare the key. On the server's thread. */
 bool http_peer_key(struct http_exchange *exchange, uint8_t key[HASH_SIZE]);
-/* Mark the client as known: its connection counts to the reserved share. On the server's thread. */
+/* Mark the client as known: its connection counts in the reserved share. On the server's thread. */
 void http_know_client(struct http_exchange *exchange);
 /* Return the role of the request's route; 0: no route for the URL or for this method. */
 int http_role(const struct http_exchange *exchange);
-/* The owner's number of the caller to charge; 0 at the begin of each request. */
+/* Set and return the owner's number of the caller to charge; 0 at the start of each request. */
 void http_set_mark(struct http_exchange *exchange, uint64_t mark);
 uint64_t http_mark(const struct http_exchange *exchange);
-/* Close the connections of requests with this mark under the mask. On the server's thread. */
+/* Close the connections of requests whose mark & mask equals `mark`. On the server's thread. */
 void http_break_off_marked(struct http_server *server, uint64_t mark, uint64_t mask,
                            const struct http_exchange *except);
 void http_client_address(const struct http_exchange *exchange, struct address *out);
@@ -173,15 +173,15 @@ struct http_source {
     ssize_t (*read)(void *arg, uint64_t offset, void *out, size_t size);
     void (*done)(void *arg); /* always called once, also if the client has disconnected */
     void *arg;
-    size_t held_bytes; /* of memory, until done; charged to replies_max_bytes */
+    size_t held_bytes; /* memory held until done; charged to replies_max_bytes */
 };
 /* Stream a body of `size` bytes, or HTTP_SIZE_UNKNOWN (chunked: server-sent events). */
 void http_reply_stream(struct http_exchange *exchange, int status, const char *content_type,
                        uint64_t size, const struct http_source *source);
 
 /* ---- parked exchanges ---- */
-/* Call fn if the exchange ends before its reply (client disconnected, server closing); do not use
- * it afterwards. A client that closes only its sending side has not disconnected. */
+/* Call fn if the exchange ends before its reply (client disconnected, server closing). Do not use
+ * the exchange afterwards. A client that closes only its sending side has not disconnected. */
 void http_on_end(struct http_exchange *exchange, void (*fn)(void *arg), void *arg);
 /* Watch for a hangup while the reply takes long: if the client closes its side, fn is called once,
  * on the server's thread, and the exchange ends. The reply cancels the watch. On the server's

@@ -10,12 +10,12 @@
 #include "net/http_exchange.h"
 
 #define CHAIN_MAX 8
-/* Any client can fail: at most one line in this time. */
+/* Any client can cause failures: log at most one line in this time. */
 #define FAILURES_LOG_MS 1000
 
-/* One certificate with its key, as GnuTLS uses them. A handshake borrows them, and may last until
- * its connection's deadline: a replaced one stays until the server ends. A replacement happens
- * every few months. */
+/* A certificate with its key, in the form of GnuTLS. A handshake borrows them and may last until
+ * its connection's deadline. So a replaced credential is kept until the server ends. Replacements
+ * happen every few months. */
 struct credential {
     gnutls_pcert_st chain[CHAIN_MAX];
     unsigned chain_length;
@@ -25,7 +25,7 @@ struct credential {
 
 struct http_tls {
     struct credential *present;
-    int64_t logged_ms; /* the last failure */
+    int64_t logged_ms; /* when a failure was last logged */
     uint64_t unlogged;
 };
 
@@ -119,7 +119,7 @@ void http_tls_free(struct http_tls **tls)
 
 /* ---- handshakes ---- */
 
-/* libmicrohttpd makes its connection the pointer of the session. */
+/* libmicrohttpd sets its connection as the pointer of the session. */
 static struct http_exchange *exchange_of(gnutls_session_t session)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(
@@ -215,8 +215,8 @@ bool http_tls_send(struct http_exchange *exchange, const void *data, size_t size
 {
     const char *bytes = data;
     while (size > 0) {
-        /* What does not leave at once stays in the session as an open record, and nothing may be
-         * sent after it. */
+        /* A record that is not sent at once stays open in the session, and nothing may be sent
+         * after it. */
         const ssize_t count = gnutls_record_send(exchange->session, bytes, size);
         if (count <= 0 || (size_t)count > size) {
             return false;

@@ -34,7 +34,7 @@ int http_tls_choose(gnutls_session_t session, const gnutls_datum_t *issuers, int
                     const gnutls_pk_algorithm_t *algorithms, int algorithm_count,
                     gnutls_pcert_st **chain, unsigned *chain_length, gnutls_privkey_t *key);
 
-/* Begin a connection of which no byte was read. */
+/* Begin a connection, before its first byte is read. */
 void http_tls_begin(struct http_exchange *exchange);
 /* End a connection, whose session no longer exists: log a failed handshake. */
 void http_tls_end(struct http_exchange *exchange);
@@ -44,7 +44,7 @@ bool http_tls_is_plain(const struct http_exchange *exchange);
 bool http_tls_pending(const struct http_exchange *exchange);
 /* Send bytes while libmicrohttpd is not sending. Returns whether all bytes were sent. */
 bool http_tls_send(struct http_exchange *exchange, const void *data, size_t size);
-/* Read the Ed25519 key whose possession the client proved; false: none. */
+/* Read the Ed25519 key that the client has proved to hold; false: none. */
 bool http_tls_peer_key(struct http_exchange *exchange, uint8_t key[HASH_SIZE]);
 
 #endif

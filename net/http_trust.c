@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* The certificates are checked, their times are not. */
+/* Let OpenSSL check the certificates but not their period of validity. */
 static CURLcode ignore_time(CURL *easy, void *context, void *arg)
 {
     (void)easy;
@@ -30,8 +30,8 @@ static CURLcode set_text(CURL *easy, CURLoption option, const char *pem)
     return curl_easy_setopt(easy, option, pem ? &blob : NULL);
 }
 
-/* "sha256//" and the digest of the server's public key in its binary form: for Ed25519, twelve
- * fixed bytes and the key (RFC 8410, 4). */
+/* A pin is "sha256//" and the digest of the server's public key in its binary form. For Ed25519
+ * that form is twelve fixed bytes and the key (RFC 8410, 4). */
 static CURLcode set_pin(CURL *easy, const uint8_t key[HASH_SIZE])
 {
     static const uint8_t prefix[12] = {0x30, 0x2a, 0x30, 0x05, 0x06, 0x03,
@@ -55,8 +55,8 @@ static bool same_tls(const struct tls_client *a, const struct tls_client *b)
            memcmp(a->server_key, b->server_key, HASH_SIZE) == 0;
 }
 
-/* The authorities of the call take the place of the system's; a pinned key needs none, and nobody
- * verifies a server that anybody may be. */
+/* The authorities of the call replace those of the system. A pinned key needs no authorities, and
+ * an unverified call accepts any server. */
 static CURLcode set_trust(CURL *easy, const struct tls_client *tls)
 {
     const curl_version_info_data *built = curl_version_info(CURLVERSION_NOW);

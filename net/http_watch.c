@@ -12,11 +12,12 @@
 #include "net/http_reply.h"
 #include "net/http_request.h"
 
-/* Events taken from the epoll set at a time. Lingering sockets are level-triggered: a batch that
- * they could fill alone would recur without end. */
+/* Events taken from the epoll set at a time. Lingering sockets are level-triggered. If they could
+ * fill a batch alone, the same batch would recur without end. */
 #define EVENTS_A_TIME (HTTP_LINGER_MAX + 64)
 /* The least bytes that a client must send of a body, or read of a reply, in each
- * progress_timeout_ms. A collected body holds memory meanwhile, the others only their place. */
+ * progress_timeout_ms. A collected body holds memory meanwhile, streamed bodies and replies hold
+ * only their place. */
 #define COLLECTED_BYTES_MIN ((uint64_t)64 << 10)
 #define STREAMED_BYTES_MIN ((uint64_t)4 << 10)
 /* A client that does not acknowledge data for this long has lost its connection. */
@@ -39,8 +40,8 @@ void http_break_off(struct http_exchange *exchange)
     }
     exchange->gone = true;
     places_break_off(server->places, place_of(exchange));
-    /* libmicrohttpd closes a connection that it finds shut down, a suspended one after its
-     * resumption. */
+    /* libmicrohttpd closes a connection when it finds the socket shut down. It looks at a suspended
+     * connection only after its resumption. */
     (void)shutdown(exchange->socket_fd, SHUT_RDWR);
     http_exchange_ready(exchange);
 }
@@ -96,8 +97,8 @@ void http_watch_end(struct http_exchange *exchange)
         *link = exchange->next_ending;
         exchange->in_ending = false;
     }
-    /* A rejected upload keeps its socket under another descriptor, which would keep this one in the
-     * set. */
+    /* A rejected upload keeps its socket under another descriptor. While that descriptor is open,
+     * the epoll set would keep this one too. */
     (void)epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, exchange->socket_fd, NULL);
     places_leave(server->places, place_of(exchange));
 }
@@ -130,9 +131,9 @@ void http_know_client(struct http_exchange *exchange)
 
 /* ---- ends ---- */
 
-/* libmicrohttpd takes a short read for the end of the available bytes, and its epoll reports an end
- * of stream only once. It misses an end that arrived with the last bytes. A suspended connection it
- * does not watch at all. */
+/* libmicrohttpd misses an end of stream that arrived with the last bytes: it takes a short read for
+ * the end of the available bytes, and its epoll reports an end of stream only once. It does not
+ * watch suspended connections at all. */
 void http_watch_ending(struct http_exchange *exchange)
 {
     struct http_server *server = exchange->server;
@@ -143,8 +144,8 @@ void http_watch_ending(struct http_exchange *exchange)
     }
 }
 
-/* The bytes that wait to be read: 1 for any, 0 at the end of the stream, -1 before the end without
- * any. */
+/* Return 1 if bytes wait to be read, 0 at the end of the stream, -1 if no bytes wait before the
+ * end. */
 static int unread(const struct http_exchange *exchange)
 {
     char byte;
@@ -163,8 +164,8 @@ static bool is_suspended(struct http_exchange *exchange)
     return suspended;
 }
 
-/* Whether libmicrohttpd has delivered all bytes that it has read: not while the connection is
- * suspended, nor before a whole run after another thread has resumed it. */
+/* Return whether libmicrohttpd has delivered all bytes that it has read. It has not while the
+ * connection is suspended, nor until a whole run has passed since another thread resumed it. */
 static bool is_handed_on(struct http_exchange *exchange)
 {
     http_server_lock(exchange->server);
@@ -173,17 +174,18 @@ static bool is_handed_on(struct http_exchange *exchange)
     return handed_on;
 }
 
-/* After its resumption libmicrohttpd reads before it delivers its bytes or asks for the reply, and
- * drops the connection at an end of stream. Those with a time-out of their own it asks first. */
+/* libmicrohttpd reads from a resumed connection before it delivers pending bytes or asks for the
+ * reply, and it drops the connection at an end of stream. It asks first if the connection has a
+ * timeout of its own: set one. */
 static void ask_before_reading(struct http_exchange *exchange)
 {
     (void)MHD_set_connection_option(exchange->connection, MHD_CONNECTION_OPTION_TIMEOUT,
                                     HALF_CLOSED_SECONDS);
 }
 
-/* Whether the client has disconnected, or closed its sending side before the end of its request. A
- * client that closes that side after its request can still read the response. In long polls and
- * event streams it counts as disconnected. */
+/* Return whether the client has disconnected, or closed its sending side before the end of its
+ * request. A client that closes this side after its request can still read the response. In long
+ * polls and event streams such a client counts as disconnected. */
 static bool is_over(struct http_exchange *exchange)
 {
     switch (exchange->phase) {
@@ -218,7 +220,7 @@ static void run_ends(struct http_server *server)
         }
         if (!is_over(exchange)) {
             if (exchange->phase == PHASE_IDLE || exchange->phase == PHASE_BODY) {
-                http_watch_ending(exchange); /* some of it is not read yet */
+                http_watch_ending(exchange); /* some of its bytes are not read yet */
             }
             if (is_suspended(exchange)) {
                 ask_before_reading(exchange);
@@ -246,13 +248,13 @@ static uint64_t bytes_taken(const struct http_exchange *exchange)
 {
     int waiting = 0;
     (void)ioctl(exchange->socket_fd, FIONREAD, &waiting);
-    /* The end of the stream counts as a byte received. */
+    /* The kernel counts the end of the stream as a received byte. */
     return tcp_info_of(exchange).tcpi_bytes_received - exchange->peer_closed - (uint64_t)waiting;
 }
 
-/* Check the connection's first header before libmicrohttpd reads it. Later headers may have arrived
- * with the request before, or libmicrohttpd may read bytes right after their arrival: it checks
- * those alone. */
+/* Check the connection's first header before libmicrohttpd reads it. If a later header arrived with
+ * the preceding request, or libmicrohttpd read bytes right after their arrival, only libmicrohttpd
+ * checks the header. */
 static void scan_head(struct http_exchange *exchange)
 {
     char data[HTTP_HEAD_MAX + 1];
@@ -273,8 +275,8 @@ static void scan_head(struct http_exchange *exchange)
     }
 }
 
-/* libmicrohttpd would close the connection of a client that speaks no TLS without a word. The
- * headers of the others are encrypted: they cannot be seen before libmicrohttpd reads them. */
+/* Answer a client that speaks no TLS: libmicrohttpd would close its connection without a reply. The
+ * headers of other clients are encrypted: they cannot be seen before libmicrohttpd reads them. */
 static void scan_first_byte(struct http_exchange *exchange)
 {
     if (unread(exchange) < 0) {
@@ -302,7 +304,8 @@ static void take_event(struct http_server *server, struct http_exchange *exchang
     } else if (exchange->scans && !exchange->gone) {
         scan_head(exchange);
     }
-    /* The bytes that libmicrohttpd has read were a whole request, or belong to a lasting stage. */
+    /* Unread bytes begin the next header. Bytes that libmicrohttpd has read were a whole request,
+     * or belong to a stage that lasts. */
     if (places_stage(server->places, place_of(exchange)) == STAGE_QUIET && unread(exchange) > 0) {
         http_watch_stage(exchange, STAGE_HEAD);
     }
@@ -335,8 +338,8 @@ static uint64_t least_of(const struct http_route *route)
                                                 : STREAMED_BYTES_MIN;
 }
 
-/* Whether the server has let the connection wait since the last check: all that it had for the
- * client was on its way then. */
+/* Return whether the server has suspended the connection since the last check. At that time all of
+ * its data for the client was on its way. */
 static bool has_rested(struct http_exchange *exchange)
 {
     http_server_lock(exchange->server);
@@ -346,8 +349,8 @@ static bool has_rested(struct http_exchange *exchange)
     return rested;
 }
 
-/* Whether the stage may continue: the server causes the delay, or enough bytes have moved since the
- * stage began. */
+/* Return whether the stage may continue: the server causes the delay, or enough bytes have moved
+ * since the stage began. */
 static bool goes_on(struct http_exchange *exchange)
 {
     struct http_server *server = exchange->server;
@@ -357,7 +360,7 @@ static bool goes_on(struct http_exchange *exchange)
         least = least_of(exchange->route);
         moved = exchange->body_bytes;
     } else if (exchange->phase == PHASE_QUEUED) {
-        moved = tcp_info_of(exchange).tcpi_bytes_acked; /* of this connection's replies together */
+        moved = tcp_info_of(exchange).tcpi_bytes_acked; /* of all replies of the connection */
     } else {
         return false;
     }

@@ -20,7 +20,7 @@ int origin_check_name(const char *name, struct err *err)
                            name);
 }
 
-/* A name that only begins like an address may lead anywhere. */
+/* A name that only begins like a loopback address may resolve to any host. */
 static bool is_loopback(const char *host, size_t length)
 {
     return (length == 9 && strncasecmp(host, "localhost", 9) == 0) ||

@@ -16,8 +16,8 @@ NODISCARD int origin_check_name(const char *name, struct err *err);
 /* Return whether "host[:port]" names loopback ("localhost", 127.x.y.z, [::1]) or one of the allowed
  * names. Letter case and port do not matter. host: NULL never matches. */
 bool origin_is_own_host(const char *host, const struct conf_list *allowed);
-/* Return whether an Origin header ("https://host[:port]") is of a page that this Host serves. host
- * may be NULL. */
+/* Return whether an Origin header ("https://host[:port]") names a page that this Host serves.
+ * host may be NULL. */
 bool origin_is_own(const char *origin, const char *host);
 
 #endif

@@ -4,7 +4,8 @@
 
 #include "base/assert.h"
 
-/* A header usually arrives in one packet: a later one loses its place before others. */
+/* A header usually arrives in one packet. A connection whose header takes longer than this loses
+ * its place before others. */
 #define HEAD_LATE_MS 1000
 
 /* Connections in the order in which they entered the stage. */
@@ -27,7 +28,7 @@ struct origin {
     uint64_t address;
     size_t places;    /* all connections, also those broken off */
     size_t strangers; /* of them */
-    size_t served;    /* strangers' requests */
+    size_t served;    /* requests of strangers */
     size_t next;      /* in its bucket or in the free list */
 };
 
@@ -160,8 +161,8 @@ static void link_place(struct places *places, size_t index, int64_t now_ms)
 
 /* ---- bounds ---- */
 
-/* The stranger that loses its place: the first without a request in the stage, of this origin
- * (PLACE_NONE: of any), in the stage since `since_ms` or longer. */
+/* Return the stranger that loses its place: the first one in the stage without a request, of this
+ * origin (PLACE_NONE: of any). PLACE_NONE: none, or it entered the stage after `since_ms`. */
 static size_t first_stranger(const struct places *places, enum place_stage stage, size_t origin,
                              int64_t since_ms)
 {
@@ -305,7 +306,7 @@ bool places_knows(const struct places *places, size_t index)
 
 /* ---- deadlines ---- */
 
-/* When the first of a queue is overdue. */
+/* Return the time at which the first connection of a queue is overdue. */
 static int64_t queue_deadline_ms(const struct places *places, int stage, bool known)
 {
     const size_t first = places->queue[stage][known].first;

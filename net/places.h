@@ -18,9 +18,9 @@
 
 enum place_stage {
     STAGE_QUIET, /* between two requests, before the first byte of the next */
-    STAGE_HEAD,  /* the header is coming in */
-    STAGE_GUEST, /* the body of a stranger's request in the reserved share is coming in */
-    STAGE_BODY,  /* any other body is coming in */
+    STAGE_HEAD,  /* the header is arriving */
+    STAGE_GUEST, /* the body of a stranger's request in the reserved share is arriving */
+    STAGE_BODY,  /* any other body is arriving */
     STAGE_WAIT,  /* the server must answer */
     STAGE_REPLY, /* the reply is being sent */
     STAGE_COUNT,
@@ -43,9 +43,9 @@ NODISCARD int places_new(const struct places_limits *limits, size_t capacity, st
 void places_free(struct places **places);
 
 /* Enter a stranger's new connection, in STAGE_HEAD. address: equal for connections that share a
- * bound. Returns the connection to close for it, already broken off as by places_break_off, or
- * PLACE_NONE. That is another stranger without a request (first one with a late header, then the
- * one with the longest silence), or the new one itself. */
+ * bound. Returns the connection that the caller must close to make room, or PLACE_NONE: none. It is
+ * already broken off, as by places_break_off. It is another stranger without a request (first one
+ * with a late header, then the one with the longest silence), or the new connection itself. */
 size_t places_enter(struct places *places, size_t place, uint64_t address, int64_t now_ms);
 /* Free the place of a connection. */
 void places_leave(struct places *places, size_t place);
@@ -55,8 +55,8 @@ void places_break_off(struct places *places, size_t place);
 /* Return whether a request with a complete header may be served. `reserved`: it may use the
  * reserved share. */
 bool places_admit(struct places *places, size_t place, bool reserved);
-/* Enter a stage, or the present one again. Before places_admit and in STAGE_QUIET there is no
- * request. */
+/* Enter a stage, or the present one again. A connection has no request before places_admit and in
+ * STAGE_QUIET. */
 void places_enter_stage(struct places *places, size_t place, enum place_stage stage,
                         int64_t now_ms);
 enum place_stage places_stage(const struct places *places, size_t place);

@@ -18,13 +18,13 @@
 #include "net/relay_desk.h"
 
 #define EVENTS_MAX 64
-/* A peer that vanished without a word is noticed after this time. */
+/* A peer that vanished without closing its connection is detected after this time. */
 #define VANISHED_MS 20000
 #define KEEPALIVE_SECONDS 10
-/* Without a descriptor for it, a new connection waits in the listener's queue. */
+/* Without a descriptor or room for it, a new connection waits this long in the listener's queue. */
 #define FULL_MS 200
 
-/* What epoll says beside the index of a connection. */
+/* Values in epoll's events other than the index of a connection. */
 #define LISTENER UINT32_MAX
 #define STOP (UINT32_MAX - 1)
 
@@ -46,7 +46,7 @@ static int watch(const struct relay *relay, int operation, int fd, uint32_t what
     return epoll_ctl(relay->epoll_fd, operation, fd, &event);
 }
 
-/* An option that the system lacks costs speed, or the notice of a vanished peer, no more. */
+/* Failures are ignored: a missing option costs only speed or the detection of a vanished peer. */
 void relay_set_up(int fd)
 {
     static const struct {
@@ -131,7 +131,8 @@ static void *serve(void *arg)
                 relay_desk_look(relay->desk, event[i].data.u32);
             }
         }
-        /* New connections get the indexes of closed ones only now: no event of those is left. */
+        /* Accept after all events. A new connection may get the index of a closed one, of which no
+         * event is left now. */
         accept_some(relay);
         relay_desk_move_more(relay->desk);
         relay_desk_end_overdue(relay->desk, clock_now_ms());

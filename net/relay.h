@@ -1,7 +1,8 @@
-/* relay.h: a relay joins two incoming connections: one of a device that other devices cannot reach,
- * which parks here, and one of a caller. It forwards their bytes unread; if they use TLS, the bytes
- * are encrypted end to end. It has its own listener and thread. Bytes wait in pipes of the kernel,
- * never in the memory of the process, and a slow reader stops its sender. docs/adr/0125.
+/* relay.h: a relay joins two incoming connections: that of a device that other devices cannot
+ * reach, which parks here, and that of a caller. It forwards their bytes unread; if they use TLS,
+ * the bytes are encrypted end to end. It has its own listener and thread. Bytes wait in pipes of
+ * the kernel, never in the memory of the process, and a slow reader stops its sender.
+ * docs/adr/0125.
  *
  * Names and tickets: relay_preface.h. */
 #ifndef NET_RELAY_H
@@ -22,7 +23,7 @@ struct relay;
 
 struct relay_config {
     struct address listen;
-    /* The key of a name's tickets; false: the relay does not serve this name. On the relay's
+    /* Get the key of a name's tickets; false: the relay does not serve this name. On the relay's
      * thread. */
     bool (*key)(void *arg, const char *name, uint8_t out[HASH_SIZE]);
     void *arg;

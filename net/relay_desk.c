@@ -12,14 +12,14 @@
 #include "net/places.h"
 #include "net/relay_pipe.h"
 
-/* Connections that have shown no ticket yet. */
+/* Connections of one address that have presented no ticket yet. */
 #define STRANGERS_PER_ADDRESS 64
 #define PREFACE_MS 5000
 #define PARKED_PER_NAME 4
 
 enum connection_state {
     CONNECTION_FREE,
-    CONNECTION_PREFACE, /* its preface is coming in */
+    CONNECTION_PREFACE, /* its preface is arriving */
     CONNECTION_PARKED,  /* waits for a caller */
     CONNECTION_HELD,    /* a caller that waits for its device */
     CONNECTION_JOINED,
@@ -30,8 +30,8 @@ struct connection {
     enum connection_state state;
     char name[RELAY_NAME_SIZE];
     uint64_t number;        /* in the order of prefaces */
-    size_t other;           /* JOINED */
-    struct relay_pipe pipe; /* JOINED: of the bytes from this one */
+    size_t other;           /* JOINED: index of the peer */
+    struct relay_pipe pipe; /* JOINED: takes the bytes from this connection */
     bool queued;            /* JOINED: in desk->more */
     size_t preface_size;
     char preface[RELAY_PREFACE_BYTES];
@@ -42,7 +42,7 @@ struct relay_desk {
     void *arg;
     struct places *places;
     uint64_t prefaces;
-    bool lacks_pipes; /* as logged */
+    bool lacks_pipes; /* no pipes: logged once until pipes are available */
     struct connection connection[RELAY_CONNECTIONS_MAX];
     size_t more[RELAY_CONNECTIONS_MAX]; /* connections with bytes left after their turn */
     size_t more_count;
@@ -68,7 +68,7 @@ static void count_state(struct relay_desk *desk, enum connection_state state, bo
     }
 }
 
-/* How long a state may last: struct places_limits. */
+/* Return the stage whose time limit applies to the state (struct places_limits). */
 static enum place_stage stage_of(enum connection_state state)
 {
     return state == CONNECTION_PREFACE ? STAGE_HEAD
@@ -104,7 +104,7 @@ static void close_connection(struct relay_desk *desk, struct connection *connect
     close_one(desk, connection);
 }
 
-/* Of a few words, the first bytes on their way to this client: the socket has room for them. */
+/* Send a short text. It is the first data to this client, so the socket has room for it. */
 static bool say(const struct connection *connection, const char *text)
 {
     const size_t size = strlen(text);
@@ -113,7 +113,7 @@ static bool say(const struct connection *connection, const char *text)
 
 static void refuse(struct relay_desk *desk, struct connection *connection, const char *answer)
 {
-    (void)say(connection, answer); /* one that does not listen is closed all the same */
+    (void)say(connection, answer); /* close the connection even if this fails */
     (void)shutdown(connection->fd, SHUT_WR);
     close_connection(desk, connection);
 }
@@ -131,7 +131,7 @@ static void move_later(struct relay_desk *desk, struct connection *connection)
     }
 }
 
-/* Move what there is in both directions. */
+/* Move the available bytes in both directions. */
 static void move(struct relay_desk *desk, struct connection *connection)
 {
     struct connection *both[] = {connection, &desk->connection[connection->other]};
@@ -153,7 +153,7 @@ static void move(struct relay_desk *desk, struct connection *connection)
     }
 }
 
-/* One turn for each stream that had bytes left: none waits for another one's end. */
+/* Give one turn to each stream with bytes left, so that no stream waits for the end of another. */
 void relay_desk_move_more(struct relay_desk *desk)
 {
     size_t more[RELAY_CONNECTIONS_MAX];
@@ -198,7 +198,7 @@ static void join(struct relay_desk *desk, struct connection *caller, struct conn
 
 /* ---- prefaces ---- */
 
-/* The newest connection of this name in this state, and how many there are. */
+/* Return the newest (or else the oldest) connection with this name and state, and their count. */
 static struct connection *find(struct relay_desk *desk, const char *name,
                                enum connection_state state, bool newest, size_t *count)
 {
@@ -215,7 +215,8 @@ static struct connection *find(struct relay_desk *desk, const char *name,
     return found;
 }
 
-/* A device that lost its connections without a word parks again: the oldest one is dead. */
+/* A device parks again after its connections broke unnoticed. So the oldest one beyond
+ * PARKED_PER_NAME is dead. */
 static void park(struct relay_desk *desk, struct connection *connection)
 {
     size_t count = 0;
@@ -279,7 +280,7 @@ static void log_refusal(struct relay_desk *desk, const struct connection *connec
 static void take_preface(struct relay_desk *desk, struct connection *connection, size_t size,
                          const struct relay_preface *preface)
 {
-    /* Both sides wait for an answer. */
+    /* Devices and callers must wait for an answer before they send more. */
     if (size != connection->preface_size) {
         log_refusal(desk, connection, "bytes follow the preface");
         refuse(desk, connection, REFUSAL("400 Bad Request"));
@@ -329,7 +330,7 @@ static void read_preface(struct relay_desk *desk, struct connection *connection)
     }
 }
 
-/* Nothing comes from a side that waits, except its end. */
+/* A waiting side sends nothing but its end. */
 static void look_at_waiting(struct relay_desk *desk, struct connection *connection)
 {
     char byte;
@@ -423,7 +424,7 @@ int relay_desk_new(bool (*key)(void *arg, const char *name, uint8_t out[HASH_SIZ
                    struct relay_desk **out, struct err *err)
 {
     static const struct places_limits limits = {
-        .total = RELAY_CONNECTIONS_MAX - 1, /* a new one finds room to displace a stranger */
+        .total = RELAY_CONNECTIONS_MAX - 1, /* a new connection may displace a stranger */
         .strangers = RELAY_CONNECTIONS_MAX / 2,
         .per_address = STRANGERS_PER_ADDRESS,
         .stage_ms = {[STAGE_HEAD] = PREFACE_MS, [STAGE_WAIT] = RELAY_HOLD_MS},

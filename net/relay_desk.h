@@ -1,6 +1,6 @@
-/* relay_desk.h: handles the connections of a relay, from their prefaces to their ends: which waits
- * for which, which are joined, which are refused. For relay.c, which accepts connections and waits
- * for their sockets. One thread; counts: any. */
+/* relay_desk.h: handles the connections of a relay, from their prefaces to their ends: parks
+ * devices, holds callers, joins a caller with its device, refuses others. For relay.c, which
+ * accepts connections and waits for their sockets. One thread; relay_desk_counts: any thread. */
 #ifndef NET_RELAY_DESK_H
 #define NET_RELAY_DESK_H
 
@@ -12,7 +12,7 @@
 
 struct relay_desk;
 
-/* key and arg: struct relay_config. */
+/* Create a desk. key and arg: see struct relay_config. */
 NODISCARD int relay_desk_new(bool (*key)(void *arg, const char *name, uint8_t out[HASH_SIZE]),
                              void *arg, struct relay_desk **out, struct err *err);
 /* Close all connections. */

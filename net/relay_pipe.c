@@ -17,7 +17,7 @@ int relay_pipe_open(struct relay_pipe *pipe, struct err *err)
     if (pipe2(pipe->end, O_CLOEXEC | O_NONBLOCK) != 0) {
         return err_set(err, ERR_IO, "open a pipe: %s", strerror(errno));
     }
-    /* A larger one saves turns. The system may not allow it: then the usual size does. */
+    /* A larger pipe saves turns. If the system does not allow it, the usual size suffices. */
     (void)fcntl(pipe->end[1], F_SETPIPE_SZ, (int)PIECE_BYTES);
     return 0;
 }
@@ -33,8 +33,8 @@ static bool would_block(void)
     return errno == EAGAIN || errno == EINTR;
 }
 
-/* Take from the sender. A pipe without room says "would block" like a socket without bytes: the
- * caller tries both ends until neither moves. */
+/* Move bytes from the sender into the pipe. A full pipe and a socket without bytes both fail with
+ * EAGAIN, so the caller tries both ends until neither moves. */
 static bool fill(struct relay_pipe *pipe, int from_fd, bool *moved)
 {
     if (pipe->ended) {

@@ -22,8 +22,8 @@ NODISCARD int relay_pipe_open(struct relay_pipe *pipe, struct err *err);
 void relay_pipe_close(struct relay_pipe *pipe);
 
 enum relay_move {
-    RELAY_WAITS,  /* for a socket: an edge of epoll follows */
-    RELAY_MORE,   /* its turn has ended, but there is more to move */
+    RELAY_WAITS,  /* a socket is not ready; epoll will report an edge */
+    RELAY_MORE,   /* the turn has ended, but more bytes can be moved */
     RELAY_BROKEN, /* a socket broke */
 };
 /* Move bytes until a socket is not ready, but at most about a megabyte. Adds the moved bytes to

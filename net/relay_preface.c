@@ -15,7 +15,7 @@ struct line {
     size_t size;
 };
 
-/* Cut off the first line, without its end. The last line of a preface has one too. */
+/* Take off the first line, without its line end. The last line of a preface has a line end too. */
 static struct line next_line(const char **at, const char *end)
 {
     struct line line = {*at, 0};
@@ -26,7 +26,7 @@ static struct line next_line(const char **at, const char *end)
     return line;
 }
 
-/* Cut off the text up to a space. */
+/* Take off the text up to a space. */
 static struct line next_word(struct line *rest)
 {
     struct line word = {rest->text, 0};
@@ -92,8 +92,8 @@ static bool read_ticket(struct line line, char out[HASH_TEXT_SIZE])
 
 int relay_preface_read(const char *bytes, size_t size, struct relay_preface *out, struct err *err)
 {
-    /* At once or in pieces, the answer is the same: what follows the longest preface is not read.
-     */
+    /* Read no further than the longest preface, so that the result does not depend on the pieces
+     * in which the bytes arrive. */
     const size_t most = size < RELAY_PREFACE_BYTES ? size : RELAY_PREFACE_BYTES;
     const char *blank = memmem(bytes, most, end_of_preface, sizeof(end_of_preface) - 1);
     if (!blank) {

@@ -2,11 +2,10 @@
  * Any thread.
  *
  *   PARK NAME HTTP/1.1                    NAME is ready for a caller
- *   CONNECT NAME:1 HTTP/1.1               a caller of NAME; the port means nothing
+ *   CONNECT NAME:1 HTTP/1.1               a caller of NAME; the port has no meaning
  *   Proxy-Authorization: Bearer TICKET
  *
- * A CONNECT is what HTTP clients send to a proxy (RFC 9110, 9.3.6). Other header lines are
- * ignored. */
+ * HTTP clients send CONNECT to a proxy (RFC 9110, 9.3.6). Other header lines are ignored. */
 #ifndef NET_RELAY_PREFACE_H
 #define NET_RELAY_PREFACE_H
 
