@@ -1,4 +1,4 @@
-/* The parts of a job that consists of groups, and what a group trains. */
+/* The parts of a job that consists of groups, and the spec of each group. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "schema/job.h"
 #include "schema/wire.h"
 
-/* A row read into the struct of its record. */
+/* The struct into which a row is read. */
 struct row_target {
     const struct record *record;
     void *out;
@@ -42,7 +42,7 @@ static int read_object(struct coordinator *coordinator, enum state_table table, 
     return rc ? rc : target.code;
 }
 
-/* The parts of the job, live or ended; owned by the caller. NULL: a problem was answered. */
+/* Return the parts of the job, live or ended; the caller owns them. NULL: a problem was sent. */
 static struct parent *find_parent(struct coordinator *coordinator, struct http_exchange *exchange)
 {
     const char *id = http_param(exchange, "id");
@@ -97,9 +97,9 @@ void serve_job_groups(void *context, struct http_exchange *exchange)
     free(parent);
 }
 
-/* ---- what a group trains ---- */
+/* ---- the spec of a group ---- */
 
-/* The spec as it can be submitted: with the description in place of its hash. */
+/* Answer the spec in a form that can be submitted: with the description in place of its hash. */
 static void answer_spec(struct coordinator *coordinator, struct http_exchange *exchange,
                         struct job *job)
 {

@@ -7,7 +7,7 @@
 #include "coordinator/http/routes.h"
 #include "coordinator/http/wait.h"
 
-/* The incident as the core has it; NULL: it is over, its row does not change any more. */
+/* Return the core's incident; NULL: the incident is over, and its row no longer changes. */
 static const struct incident *live_incident(struct coordinator *coordinator, const char *job,
                                             const char *id)
 {

@@ -1,5 +1,5 @@
-/* POST /v1/jobs/{id}/clone: a new job with the fields of another one, which starts from one of its
- * checkpoints. It is submitted as any job: the same checks find the same faults. */
+/* POST /v1/jobs/{id}/clone: creates a job with the fields of another job, which starts from one of
+ * that job's checkpoints. The new job is submitted like any job, with the same checks. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static bool take_value(void *arg, int64_t step, const char *name, double value)
     return false;
 }
 
-/* The value of the metric that decides for the job, of one version. */
+/* Find the value of the job's judged metric at one version. */
 static int find_value(struct choice *choice, struct measured *measured)
 {
     const int metric = judged_metric_of(job_judged_metric(&choice->job->spec));
@@ -86,11 +86,11 @@ static bool consider(void *arg, const struct state_row *row)
     return choice->code == 0;
 }
 
-/* false: a problem was answered. */
+/* Choose the checkpoint. false: a problem was sent. */
 static bool choose(struct choice *choice, struct http_exchange *exchange)
 {
     struct state_store *state = choice->coordinator->state;
-    /* The metric of the last evaluation may not be a row yet. */
+    /* Flush first: the metric of the last evaluation may not be a row yet. */
     int rc = choice->best && !state_in_transaction(state) ? state_flush(state, &choice->err) : 0;
     rc = rc ? rc
             : state_list(choice->coordinator->state, STATE_CHECKPOINTS, choice->job->id.text, "",
@@ -119,7 +119,7 @@ static bool choose(struct choice *choice, struct http_exchange *exchange)
 
 /* ---- the fields ---- */
 
-/* Of a view: a shard, or classes, which exclude each other. */
+/* Return whether view b keeps the kind of view a. A shard and classes exclude each other. */
 static bool same_kind(const json_t *a, const json_t *b)
 {
     const bool shard = json_is_object(json_object_get(b, "shard"));
@@ -133,8 +133,8 @@ static bool same_type(const json_t *a, const json_t *b)
     return same_kind(a, b) && (!type || json_equal(type, json_object_get(a, "type")));
 }
 
-/* Members that are given replace those of the base; members of an object are given one by one. An
- * object of another type or kind has other members: it replaces the whole. */
+/* Replace members of the base by given members. Objects are merged member by member. An object of
+ * another type or kind has other members, so it replaces the whole object of the base. */
 static int merge(json_t *base, json_t *given, bool nested)
 {
     const char *name;
@@ -150,7 +150,8 @@ static int merge(json_t *base, json_t *given, bool nested)
     return rc;
 }
 
-/* What the job froze is part of its description; its successor may train it. */
+/* Remove the marks of units that the job froze. They are part of its description, but its successor
+ * may train these units. */
 static void thaw(json_t *description, const struct job_spec *spec)
 {
     size_t index;
@@ -166,8 +167,8 @@ static void thaw(json_t *description, const struct job_spec *spec)
     }
 }
 
-/* The job as it could be submitted again, with the checkpoint; gives ownership. NULL: out of
- * memory. */
+/* Return the job in a form that can be submitted, with the checkpoint; the caller owns it. NULL:
+ * out of memory. */
 static json_t *write_base(struct job *job, const struct checkpoint_id *from, json_t *description)
 {
     struct job_spec *spec = &job->spec;
@@ -178,7 +179,7 @@ static json_t *write_base(struct job *job, const struct checkpoint_id *from, jso
     spec->init_except_count = 0;
     json_t *base = record_write(&job_spec_record, spec);
     spec->model.description = NULL;
-    /* The description names the kernels, also those that were measured. */
+    /* Clear the kernels: the description names them all, including measured ones. */
     if (base && json_object_set_new(base, "kernels", json_object())) {
         json_decref(base);
         return NULL;
@@ -186,7 +187,7 @@ static json_t *write_base(struct job *job, const struct checkpoint_id *from, jso
     return base;
 }
 
-/* The word of `from`, which is taken out of the body. */
+/* Read `from` and remove it from the body. false: faults were found. */
 static bool take_from(json_t *body, bool *best, struct record_faults *faults)
 {
     const json_t *from = json_object_get(body, "from");
@@ -206,7 +207,7 @@ static bool take_from(json_t *body, bool *best, struct record_faults *faults)
     return faults->count == 0;
 }
 
-/* Epochs that are given are not cut short by steps that are not. */
+/* If only epochs are given, remove the steps of the base: they could end the job earlier. */
 static int lengthen(json_t *base, const json_t *body)
 {
     const bool longer = json_object_get(body, "epochs") && !json_object_get(body, "steps");

@@ -41,7 +41,7 @@ struct submission {
     struct err err;
 };
 
-/* ---- does the model fit the checkpoint: on a worker ---- */
+/* ---- comparing the model with the checkpoint, on a worker ---- */
 
 static void note_misfit(struct submission *submission, int code, const struct err *err,
                         const char *remedy)
@@ -87,7 +87,7 @@ static void fit_run(struct work_job *job)
     checkpoint_blob_close(&blob);
 }
 
-/* ---- which plan would it get: on a worker ---- */
+/* ---- planning a dry run, on a worker ---- */
 
 static struct event_job_submit event_of(const struct submission *submission)
 {
@@ -164,7 +164,7 @@ static void client_gone(void *arg)
     submission->exchange = NULL;
 }
 
-/* Begin the forecast, if the job has one. false: a problem was answered. */
+/* Begin the forecast, if the job has one. false: a problem was sent. */
 static bool begin_forecast(struct submission *submission, struct http_exchange *exchange)
 {
     const struct posted_job *posted = &submission->posted;
@@ -177,7 +177,7 @@ static bool begin_forecast(struct submission *submission, struct http_exchange *
                         &submission->forecasts);
 }
 
-/* Takes the submission when it has to wait for the answer: it is NULL then. */
+/* Takes the submission if it must wait for the answer: *place is NULL then. */
 static void dry_run(struct submission **place, struct http_exchange *exchange)
 {
     struct submission *submission = *place;
@@ -194,7 +194,7 @@ static void dry_run(struct submission **place, struct http_exchange *exchange)
 
 /* ---- the request ---- */
 
-/* Takes the submission if it has to wait: it is NULL then. */
+/* Takes the submission if it must wait: *place is NULL then. */
 static void submit(struct submission **place, struct http_exchange *exchange,
                    struct turn_extra *extra)
 {
@@ -213,7 +213,7 @@ static void submit(struct submission **place, struct http_exchange *exchange,
     turn_event(submission->coordinator->turn, &event, exchange, extra);
 }
 
-/* Look for the key again: another request may have used it while the worker read. */
+/* Check the Idempotency-Key again: another request may have used it while the worker read. */
 static void answer_fit(struct submission **place, struct http_exchange *exchange)
 {
     struct submission *submission = *place;
@@ -238,7 +238,8 @@ static void fit_done(struct work_job *job)
     }
     struct coordinator *coordinator = submission->coordinator;
     const struct catalog_entry *model = submission->posted.model;
-    /* Until the job refers to it. A dry run takes the submission. */
+    /* Await the checkpoint until the job refers to it. The submission cannot do so, because a dry
+     * run takes it. */
     struct awaited checkpoint = {0};
     awaited_begin(coordinator, &checkpoint, submission->checkpoint.sha256);
     checkpoint.unwanted = submission->checkpoint.unwanted;
@@ -252,7 +253,7 @@ static void fit_done(struct work_job *job)
     free(submission);
 }
 
-/* Takes the submission when it has to wait for a worker: it is NULL then. */
+/* Takes the submission if it must wait for a worker: *place is NULL then. */
 static void serve_submission(struct submission **place, struct http_exchange *exchange,
                              struct turn_extra *extra)
 {

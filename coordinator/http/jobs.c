@@ -15,8 +15,8 @@
 #include "schema/job_patch.h"
 #include "schema/wire.h"
 
-/* A list is read from the rows; a job that has not ended is shown as the core sees it, with its
- * progress. */
+/* A list is read from the rows. Jobs that have not ended are shown as the core sees them, with
+ * their progress. */
 struct job_list {
     struct coordinator *coordinator;
     struct list list;
@@ -29,7 +29,7 @@ static const struct list_form job_list_form = {.key = &job_id_form,
                                                .whole = true,
                                                .waits = true};
 
-/* The short form of a row. */
+/* List the short form of a row. */
 static bool list_brief_row(struct list *list, const struct state_row *row)
 {
     struct job *job = calloc(1, sizeof(*job));
@@ -123,7 +123,7 @@ static bool look_at_job(void *context, struct http_exchange *exchange, const cha
         answer_kind(exchange, OBJECT_JOB, job);
         return true;
     }
-    /* Ended: its row does not change any more, so there is nothing to wait for. */
+    /* The job has ended. Its row no longer changes, so do not wait. */
     row_answer(coordinator, exchange, STATE_JOBS, id, PROBLEM_UNKNOWN_JOB);
     return true;
 }
@@ -156,7 +156,7 @@ bool job_exists(struct coordinator *coordinator, struct http_exchange *exchange,
     return !rc;
 }
 
-/* A row read into the job. */
+/* The job into which a row is read. */
 struct job_row {
     struct job *job;
     int code;
@@ -201,7 +201,7 @@ struct job *job_load(struct coordinator *coordinator, struct http_exchange *exch
     return row.job;
 }
 
-/* Look for one generation among the rows of a job's plans. */
+/* A search for one generation among the rows of a job's plans. */
 struct plan_search {
     int64_t generation;
     struct plan plan;
@@ -259,7 +259,7 @@ bool job_read_plan(struct coordinator *coordinator, struct http_exchange *exchan
     return false;
 }
 
-/* How the job of a row ended. */
+/* Read how the job of a row ended. */
 static bool read_ending(void *arg, const struct state_row *row)
 {
     static const struct {
@@ -287,7 +287,7 @@ bool job_answer_ended(struct coordinator *coordinator, struct http_exchange *exc
     if (core_job(coordinator->core, id)) {
         return false;
     }
-    const char *ending = "has ended"; /* of a row that cannot be read */
+    const char *ending = "has ended"; /* if the row cannot be read */
     struct err err = {0};
     int rc = state_get(coordinator->state, STATE_JOBS, id, read_ending, &ending, &err);
     if (rc == ERR_NOT_FOUND) {
@@ -300,13 +300,13 @@ bool job_answer_ended(struct coordinator *coordinator, struct http_exchange *exc
     return true;
 }
 
-/* Those that end in a new plan or a checkpoint; a full disk takes the others. */
+/* Return whether the verb leads to a new plan or a checkpoint. A full disk allows other verbs. */
 static bool makes_rows(enum job_verb verb)
 {
     return verb == JOB_RESUME || verb == JOB_REPLAN || verb == JOB_EXPORT;
 }
 
-/* The common part of all verbs; the query and the body are read already. */
+/* Serve any verb, after its query and body have been read. */
 static void job_verb(struct coordinator *coordinator, struct http_exchange *exchange,
                      enum job_verb verb, const struct replan_request *replan)
 {

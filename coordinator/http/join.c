@@ -8,7 +8,7 @@
 #include "coordinator/http/routes.h"
 #include "schema/audit.h"
 
-/* The change is the token's, though an agent calls. */
+/* Attribute the change to the token, although an agent makes the call. */
 static void take_token(const struct coordinator *coordinator, const struct http_exchange *exchange,
                        const struct token *token, bool spends, struct event_join *join,
                        struct turn_extra *extra, struct audit_entry *origin)
@@ -28,7 +28,8 @@ static void take_token(const struct coordinator *coordinator, const struct http_
     }
 }
 
-/* A machine that lost the answer asks again: its key is known, and takes no second use. */
+/* A machine that lost the answer repeats the call. Its key is known then, so the call does not
+ * spend the token again. */
 void serve_join(void *context, struct http_exchange *exchange)
 {
     static const char *const allowed[] = {NULL};

@@ -47,7 +47,7 @@ static bool check_parameters(struct http_exchange *exchange, const struct list_f
     return answer_check_query(exchange, allowed);
 }
 
-/* Read the next word of a comma-separated list. false: none. */
+/* Read the next word of a comma-separated list. false: no word is left. */
 static bool next_word(const char **text, char out[WORD_MAX])
 {
     if (!*text) {
@@ -84,7 +84,7 @@ static bool read_states(struct http_exchange *exchange, struct list *list)
     return true;
 }
 
-/* "NAME", or "BEGINNING*". */
+/* Read a name: "NAME" or "BEGINNING*". */
 static bool read_name(struct http_exchange *exchange, struct list *list)
 {
     char name[NAME_SIZE + 1];
@@ -119,7 +119,7 @@ static size_t pair_length(const char *text)
     return strlen(text);
 }
 
-/* "KEY=VALUE", or several with commas. */
+/* Read labels: "KEY=VALUE", or several separated by commas. */
 static bool read_labels(struct http_exchange *exchange, struct list *list)
 {
     const char *text = list->form->labels ? http_query(exchange, "label") : NULL;
@@ -234,7 +234,7 @@ static void note_key(struct list *list, const char *key)
     memcpy(list->last, key, strlen(key) + 1);
 }
 
-/* Whether another item fits; if not, notes that there are more. */
+/* Return whether another item fits; if not, note that more items exist. */
 static bool has_room(struct list *list, const char *key)
 {
     if (list->failed || list->count == list->limit) {
@@ -305,7 +305,7 @@ void list_end(struct http_exchange *exchange, struct list *list)
 
 /* ---- rows ---- */
 
-/* A search passes rows that do not match without their documents. */
+/* The store passes rows that do not match without their documents. */
 struct search {
     struct list *list;
     list_visit_fn visit;
@@ -324,7 +324,7 @@ static bool look_at_row(void *arg, const struct state_row *row)
     return true;
 }
 
-/* ",A,B,": the names of the wanted states, for the store. */
+/* Write the names of the wanted states for the store, as ",A,B,". */
 static void join_states(const struct list *list, char *out, size_t size)
 {
     size_t length = 0;

@@ -45,7 +45,7 @@ static bool read_limit(struct http_exchange *exchange, int64_t *out)
 /* ---- units ---- */
 
 struct unit_page {
-    struct measured_unit_list list; /* first: it is what is answered */
+    struct measured_unit_list list; /* first: the answer */
     size_t limit;
     bool more;
 };
@@ -67,7 +67,7 @@ static bool add_unit(void *arg, const struct state_measurement *row)
     return true;
 }
 
-/* A cursor is a row: TIME.JOB.UNIT. */
+/* A cursor names a row: TIME.JOB.UNIT. */
 static bool parse_cursor(const char *cursor, struct job_id *job, struct state_measurement *out)
 {
     char text[MEASURED_CURSOR_SIZE];
@@ -91,8 +91,8 @@ static bool parse_cursor(const char *cursor, struct job_id *job, struct state_me
     return true;
 }
 
-/* The page starts after the row of ?cursor=, or else after the time of ?since=. false: a problem
- * was answered. */
+/* Read the start of the page: after the row of ?cursor=, or else after the time of ?since=. false:
+ * a problem was sent. */
 static bool read_start(struct http_exchange *exchange, struct job_id *job,
                        struct state_measurement *out)
 {
@@ -164,8 +164,8 @@ static void show_link(const struct link_row *row, struct measured_link *out)
     memcpy(out->codec, row->codec, sizeof(out->codec));
 }
 
-/* A cursor is the place after the last link in the core's table: a link keeps its place until
- * another one replaces it. id NULL: of all devices. */
+/* Answer the links of a device, or of all devices if id is NULL. A cursor is the place after the
+ * last link in the core's table. A link keeps its place until another one replaces it. */
 static void list_links(struct coordinator *coordinator, struct http_exchange *exchange,
                        const char *id)
 {

@@ -153,8 +153,8 @@ static void answer_page(struct metric_page *page)
     }
 }
 
-/* Return how many further metrics to read: up to the limit, and enough to see whether another step
- * follows. */
+/* Return the count of further metrics to read: up to the limit, and enough to see whether another
+ * step follows. */
 static size_t wanted(const struct metric_page *page)
 {
     size_t left = page->count < page->limit ? page->limit - page->count : 1;
@@ -224,7 +224,7 @@ static bool known_metric(const char *name)
     return false;
 }
 
-/* "STEP" of a job without parts, else "STEP.SINCE.JOB". */
+/* Read a cursor: "STEP" for a job without parts, else "STEP.SINCE.JOB". */
 static bool read_cursor(const char *cursor, struct metric_page *page)
 {
     char text[CURSOR_SIZE];
@@ -252,7 +252,8 @@ static bool read_cursor(const char *cursor, struct metric_page *page)
     return *part < page->parts.count;
 }
 
-/* The page starts after the place of ?cursor=, or else after step ?since=. false when answered. */
+/* Read the start of the page: after the place of ?cursor=, or else after step ?since=. false: a
+ * problem was sent. */
 static bool read_start(struct http_exchange *exchange, struct metric_page *page)
 {
     const char *cursor = http_query(exchange, "cursor");
@@ -283,7 +284,7 @@ static int begin_page(struct metric_page *page, struct err *err)
     return rc;
 }
 
-/* A page of the job. NULL: a problem was answered. */
+/* Return a new page of the job. NULL: a problem was sent. */
 static struct metric_page *page_new(struct coordinator *coordinator, struct http_exchange *exchange)
 {
     struct err err = {0};

@@ -19,7 +19,7 @@
 
 #define ZOO_REVISION 1 /* a model of the zoo changes with the program only */
 
-/* "unknown model 'lenet'; there are lenet5, mlp, ..." */
+/* "no model 'lenet'; there are lenet5, mlp, ..." */
 static int unknown_model(const struct coordinator *coordinator, const char *name, struct err *err)
 {
     BUF_AUTO struct buf names;
@@ -70,7 +70,7 @@ int describe_class_names(struct coordinator *coordinator, const struct dataset *
     return rc ? err_wrap(err, "class names of data set '%s'", dataset->name) : 0;
 }
 
-/* A model of the zoo as a row of the list: its hash is that of its text. */
+/* Return a model of the zoo as a row of the list, with the hash of its text. */
 static struct model_row zoo_row(const char *name, const char *text)
 {
     struct model_row row = {.revision = ZOO_REVISION};
@@ -79,7 +79,8 @@ static struct model_row zoo_row(const char *name, const char *text)
     return row;
 }
 
-/* A key is the digit of the part of the list, followed by the index in the zoo or by the name. */
+/* A key starts with a digit: 0 for the zoo, 1 for posted models. The index in the zoo or the name
+ * follows. */
 #define KEY_OF_ZOO "0%03zu"
 #define KEY_OF_POSTED "1%s"
 
@@ -117,7 +118,7 @@ static bool add_posted(struct list *list, const struct model_row *row)
     return add_model(list, key, row);
 }
 
-/* The zoo first, in its own order, then posted models by name. */
+/* List the zoo first, in its own order, then posted models by name. */
 static bool look_at_models(void *context, struct http_exchange *exchange, const char *id,
                            int64_t after, bool last)
 {
@@ -151,8 +152,8 @@ void serve_models(void *context, struct http_exchange *exchange)
     wait_for_list(context, exchange, OBJECT_MODEL, &model_list_form, look_at_models);
 }
 
-/* Resolve with the named data set, else with the usual one of a model of the zoo, else unchanged or
- * with the default guess. */
+/* Resolve the description: with the named data set, else with the usual data set of a zoo model,
+ * else unchanged or with the default guess. */
 static int resolve(const char *name, const struct dataset *dataset, struct described *out,
                    struct record_faults *faults, struct err *err)
 {
@@ -294,7 +295,7 @@ void serve_model_post(void *context, struct http_exchange *exchange)
         answer_faults(exchange, &faults);
         return;
     }
-    /* Kept unresolved, as it was posted, but compact. */
+    /* Store the description unresolved, as posted, but compact. */
     BUF_AUTO struct buf text;
     buf_init(&text, MODEL_DESCRIPTION_BYTES_MAX);
     rc = rc ? rc : json_write(description, &text, &err);

@@ -1,5 +1,5 @@
 /* POST /v1/plans: the plan that a job would get, with other devices, links or fields. Nothing is
- * stored. One search for each combination of fields; other questions take turns with it. */
+ * stored. Each combination of fields needs one search; other questions take turns with it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,12 +22,12 @@ struct asked {
     struct coordinator *coordinator;
     struct http_exchange *exchange; /* NULL: the client has disconnected */
     struct plan_question asked;
-    struct posted_job posted;   /* of asked.spec; model NULL: of a job */
-    struct forecasts forecasts; /* of sub-models in place of combinations; else of the fastest */
+    struct posted_job posted;   /* resolved asked.spec; model NULL: the question names a job */
+    struct forecasts forecasts; /* for sub-models, without combinations; else for the fastest */
     struct plan_combination combination[WHAT_IF_COMBINATIONS_MAX];
     size_t next; /* combination to search for */
     size_t best_index;
-    /* The answer: of the fastest combination, else why the first one failed. */
+    /* The answer: the plan of the fastest combination, or why the first combination failed. */
     struct event_planned planned;
     struct planned best;
 };
@@ -76,14 +76,14 @@ static void check_devices(struct coordinator *coordinator, const struct plan_que
     }
 }
 
-/* Resolve asked.spec. false: a problem was answered. */
+/* Resolve asked.spec. false: a problem was sent. */
 static bool resolve_spec(struct asked *asked, struct http_exchange *exchange)
 {
     struct record_faults inner = {0}, faults = {0};
     struct err err = {0};
     asked->posted.spec = asked->asked.spec;
     const int rc = posted_resolve(asked->coordinator, &asked->posted, &inner, &err);
-    asked->asked.spec.model.description = asked->asked.spec.kernels = NULL; /* freed there */
+    asked->asked.spec.model.description = asked->asked.spec.kernels = NULL; /* freed by it */
     asked->asked.spec.submodel.groups = NULL;
     for (size_t i = 0; i < inner.count; i++) {
         char pointer[RECORD_POINTER_MAX];
@@ -151,7 +151,7 @@ static bool check_groups(const struct asked *asked, struct http_exchange *exchan
     return faults.count == 0;
 }
 
-/* Begin the forecast of a job of sub-models. false: a problem was answered. */
+/* Begin the forecast of a job of sub-models. false: a problem was sent. */
 static bool begin_forecast(struct asked *asked, struct http_exchange *exchange)
 {
     const struct posted_job *posted = &asked->posted;
@@ -279,7 +279,7 @@ static bool write_spec(const struct asked *asked, size_t index, struct job_spec 
     return true;
 }
 
-/* Whether to compare the fastest combination with other ways to train. */
+/* Return whether to compare the fastest combination with other ways to train. */
 static bool compares(const struct asked *asked)
 {
     const struct job *job = job_of(asked);
@@ -288,8 +288,8 @@ static bool compares(const struct asked *asked)
            spec->strategy == STRATEGY_PARAMETER_SERVER;
 }
 
-/* Ask for the first other way; the plan of the combination is known. false: a problem was answered.
- */
+/* Ask for the first other way to train; the plan of the fastest combination is known. false: a
+ * problem was sent. */
 static bool begin_comparison(struct asked *asked, struct planning *planning)
 {
     struct coordinator *coordinator = asked->coordinator;
@@ -329,7 +329,7 @@ static void take_forecast(struct asked *asked, const struct event_planned *plann
         planner_again(asked->coordinator->planner, &asked->question);
         return;
     }
-    if (asked->next == 0) { /* its plan is the answer */
+    if (asked->next == 0) { /* no combination: its plan is the answer */
         take(asked, forecast_target(forecast));
     }
     answer(asked);
@@ -404,7 +404,7 @@ static bool fill(struct planner_question *question, struct planning *planning)
 
 /* ---- the request ---- */
 
-/* Takes the question if it has to wait: it is NULL then. */
+/* Takes the question if it must wait: *place is NULL then. */
 static void serve(struct asked **place, struct http_exchange *exchange)
 {
     struct asked *asked = *place;

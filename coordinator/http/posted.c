@@ -30,7 +30,7 @@ static const struct dataset *find_dataset(struct coordinator *coordinator, const
 /* An uploaded data set other than the training data. */
 struct beside {
     const struct dataset *data;
-    const char *pointer; /* of its name */
+    const char *pointer; /* to the field with its name */
 };
 
 /* Check that each label number means the same class in both data sets. */
@@ -76,8 +76,8 @@ static int compare_data(struct coordinator *coordinator, const struct dataset *t
     return compare_classes(coordinator, train, beside, names, faults, err);
 }
 
-/* The outputs of a view with its own numbers are its classes and one for all others. Without faults
- * its epochs are the job's. */
+/* Resolve the view. If it has class numbers of its own, the model has an output for each of its
+ * classes and one for all others. Without faults, the view's epochs become those of the job. */
 static int resolve_view(struct posted_job *posted, const struct dataset *train,
                         struct record_faults *faults, struct err *err)
 {
@@ -95,7 +95,7 @@ static int resolve_view(struct posted_job *posted, const struct dataset *train,
         posted->fit.classes = (uint32_t)view->class_count + 1;
     }
     if (job_view_check(&posted->spec, &data, &sizes, faults, err)) {
-        return 0; /* a fault already */
+        return 0; /* a fault is recorded */
     }
     posted->data.epoch_samples = (int64_t)view_epoch(&sizes);
     posted->data.holdout_samples = (int64_t)sizes.held;
@@ -104,7 +104,7 @@ static int resolve_view(struct posted_job *posted, const struct dataset *train,
                : 0;
 }
 
-/* Check the rules between an epoch and the job. */
+/* Check the rules that relate an epoch to other fields of the job. */
 static void check_epoch(const struct posted_job *posted, const struct dataset *train,
                         struct record_faults *faults)
 {
@@ -125,7 +125,7 @@ static void check_epoch(const struct posted_job *posted, const struct dataset *t
     }
 }
 
-/* Find the class names; for data that stay on devices the test set has them. */
+/* Find the class names. If the training data stay on devices, the test set has them. */
 static int find_class_names(struct coordinator *coordinator, const struct dataset *train,
                             const struct dataset *test, struct posted_job *posted, struct err *err)
 {
@@ -167,7 +167,7 @@ static int resolve_data(struct coordinator *coordinator, struct posted_job *post
     }
     if (job_is_local(spec) && strategy_has_parts((enum job_strategy)spec->strategy)) {
         train = posted_local(coordinator, posted, test, faults);
-    } else if (spec->train_local.device.text[0]) { /* else job_spec_check has refused it */
+    } else if (spec->train_local.device.text[0]) { /* else job_spec_check has rejected it */
         record_fault(faults, "/dataset/train/local",
                      "is for strategies 'gossip' and 'submodel' only");
     } else if (spec->dataset_train[0]) {
@@ -339,7 +339,7 @@ static int resolve(struct coordinator *coordinator, struct posted_job *posted,
     const struct job_model *model = &posted->spec.model;
     json_auto_t *named = NULL;
     if (!model->name[0] && !model->description) {
-        return rc ? rc : ERR_INVALID; /* a fault already */
+        return rc ? rc : ERR_INVALID; /* a fault is recorded */
     }
     int model_code =
         model->description ? 0 : find_model(coordinator, model->name, faults, &named, err);

@@ -107,11 +107,11 @@ const struct dataset *posted_local(const struct coordinator *coordinator, struct
         return NULL;
     }
     if (test && !named && test->classes > out->classes) {
-        out->classes = test->classes; /* devices may lack the last ones */
+        out->classes = test->classes; /* devices may lack the last classes */
     }
     spec->train_local.classes = out->classes;
     if (out->classes <= OFFER_CLASSES_MAX && out->positions <= 1) {
-        out->class_count_count = (size_t)out->classes; /* else devices do not count them */
+        out->class_count_count = (size_t)out->classes; /* otherwise devices do not count them */
     }
     return out;
 }

@@ -9,7 +9,7 @@
 #include "libtrain/model/slim.h"
 #include "schema/job_check.h"
 
-/* Check that the samples of each class of a data set are known. */
+/* Check that the sample count of each class of a data set is known. */
 static void check_counts(const struct posted_job *posted, const struct dataset *data,
                          const char *pointer, struct record_faults *faults)
 {
@@ -41,7 +41,7 @@ static void check_each(const struct dataset *train, bool local, struct record_fa
     }
 }
 
-/* Return the least number of groups, of equal width, of a job that does not give its groups. */
+/* Return the smallest number of groups, of equal width, for a job that does not list its groups. */
 static size_t least_groups(const struct submodel_options *options)
 {
     const int64_t set = options->group_count > 0 ? options->group_count : 2;
@@ -104,7 +104,7 @@ static void check_epochs(const struct posted_job *posted, struct record_faults *
     }
 }
 
-/* Check the same of planned groups, on any devices. */
+/* Check the same for planned groups, whatever the devices are. */
 static int check_plan(const struct posted_job *posted, struct record_faults *faults,
                       struct err *err)
 {
@@ -182,7 +182,7 @@ static int resolve_submodel(struct posted_job *posted, struct record_faults *fau
         (struct event_classes){.samples = posted->class_samples,
                                .count = train->class_count_count,
                                .groups = posted->groups.count > 0 ? &posted->groups : NULL};
-    if (posted->joint) { /* which may lack the last classes */
+    if (posted->joint) { /* its data set may lack the last classes */
         memcpy(posted->joint_samples, posted->joint->class_count, sizeof(posted->joint_samples));
         posted->classes.joint = posted->joint_samples;
     }
@@ -193,7 +193,7 @@ static int resolve_submodel(struct posted_job *posted, struct record_faults *fau
     if (!rc && posted->groups.count > 0) {
         check_epochs(posted, faults);
         rc = plan_widths(posted, faults, err);
-    } else if (!rc && !local) { /* else the core knows what devices have */
+    } else if (!rc && !local) { /* for local data the core knows the samples of devices */
         rc = check_plan(posted, faults, err);
     }
     return rc;

@@ -11,7 +11,7 @@
 #include "schema/job_check.h"
 #include "schema/prediction.h"
 
-/* A question with the job that it is about: an active one, or one with default fields. */
+/* A question and the spec of its job: an active job, or one with default fields. */
 struct asking {
     struct coordinator *coordinator;
     struct http_exchange *exchange;
@@ -56,7 +56,7 @@ static void answer_model(struct asking *asking)
     }
 }
 
-/* Take the job's batch, and the question's instead where it states one. */
+/* Set batch and micro-batches: those of the question if it states them, else those of the job. */
 static void complete(struct asking *asking, const struct job *job)
 {
     struct prediction_question *question = &asking->question;

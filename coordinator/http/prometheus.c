@@ -73,7 +73,7 @@ static void write_requests(struct exposition *out, const struct coordinator *coo
     exposition_singles(out, singles, sizeof(singles) / sizeof(singles[0]));
 }
 
-/* 0: the file does not exist (yet). */
+/* Return the size of a file; 0: the file does not exist (yet). */
 static double file_bytes(const struct coordinator *coordinator, const char *name)
 {
     char path[PATH_SIZE];
@@ -216,7 +216,7 @@ static void write_incidents(struct exposition *out, const struct incident_log *l
 
 /* ---- jobs ---- */
 
-/* Values of a job or a device; NAN: no value, and no sample. */
+/* Values of a job or a device; NAN: no value, so write no sample. */
 static double job_step(const struct job *job)
 {
     return (double)job->progress.step;
@@ -382,7 +382,7 @@ static const struct {
     {"paceline_device_resident_bytes", "Memory of the agent.", EXPOSITION_GAUGE, device_resident},
     {"paceline_device_free_memory_bytes", "Memory that the agent could still take.",
      EXPOSITION_GAUGE, device_free},
-    /* As each agent counts them since its start. */
+    /* Counted by each agent since its start. */
     {"paceline_replica_bytes_sent_total", "Bytes of snapshots sent to neighbors and to the center.",
      EXPOSITION_COUNTER, device_sent},
     {"paceline_replica_bytes_written_total", "Bytes of snapshots written to --replica-dir.",
@@ -427,7 +427,7 @@ static const struct {
     {"paceline_link_latency_seconds", "Estimated latency of a measured link.", link_latency},
 };
 
-/* A device that was removed since has no name. */
+/* A device that was removed meanwhile has no name. */
 static const char *name_of(const struct core *core, const struct device_id *id)
 {
     const struct device *device = core_device(core, id->text);

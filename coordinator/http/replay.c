@@ -147,7 +147,7 @@ static void hash_parameter(void *arg, const char *name, const char *value)
     sha256_update(arg, value, strlen(value) + 1);
 }
 
-/* Two requests are equal if method, path, parameters and body are. */
+/* Two requests are equal if their method, path, parameters and body are equal. */
 static int hash_request(const struct http_exchange *exchange, char out[SHA256_SIZE],
                         struct err *err)
 {

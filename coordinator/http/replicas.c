@@ -1,4 +1,4 @@
-/* The cost of failures: the holders of a job's units. */
+/* GET /v1/jobs/{id}/replicas: the copies of a job's units, and the cost of each failure. */
 #include <stdlib.h>
 
 #include "coordinator/coordinator.h"
@@ -10,7 +10,7 @@
 
 #define PARTS_BYTES ((size_t)32 << 20)
 
-/* The copies of the live parts of a job: {"parts": [...]}. */
+/* Write the copies of the live parts of a job: {"parts": [...]}. */
 static int write_parts(const struct core *core, const char *parent, struct part_replicas *part,
                        struct buf *out, struct err *err)
 {

@@ -13,12 +13,12 @@
 
 #define AGENT_PREFIX "/v1/agent/"
 #define IDLE_TIMEOUT_MS 120000
-/* All JSON bodies being received. */
+/* Bound for all JSON bodies that are being received. */
 #define BODIES_BYTES ((size_t)32 << 20)
-/* All pages and pieces of downloads being sent. */
+/* Bound for all pages and pieces of downloads that are being sent. */
 #define REPLIES_BYTES ((size_t)256 << 20)
 
-/* Searched from the start: most requests are of agents. */
+/* Searched from the start. Agents send most requests, so their routes come first. */
 static const struct http_route routes[] = {
     ROUTE(DEVICE, "POST", "/v1/agent/join", serve_join, JSON_BODY_MAX),
     ROUTE(DEVICE, "POST", "/v1/agent/enroll", serve_enroll, JSON_BODY_MAX),
@@ -140,7 +140,7 @@ static void fallback_bad_request(void *context, struct http_exchange *exchange)
                    fault ? fault : "the request line is malformed");
 }
 
-/* Answer a request that a foreign web page may have made. */
+/* Reject a request that a foreign web page may have made. Returns whether it did. */
 static bool is_foreign(const struct coordinator *coordinator, struct http_exchange *exchange)
 {
     const struct coordinator_config *config = coordinator->config;
@@ -173,7 +173,7 @@ static void guard(void *context, struct http_exchange *exchange)
     struct coordinator *coordinator = context;
     coordinator->edge->requests_open++;
     if (http_fault(exchange)) {
-        return; /* a malformed request gets that answer whatever its origin */
+        return; /* the answer to a malformed request does not depend on its origin */
     }
     if (is_foreign(coordinator, exchange)) {
         return;

@@ -16,8 +16,8 @@ void serve_health(void *context, struct http_exchange *exchange)
     answer_record(exchange, 200, &service_status_record, &status);
 }
 
-/* The rows are restored before this is served, and the guard rejects requests while the program
- * stops. */
+/* Always ready: the rows are restored before the server answers, and the guard rejects requests
+ * while the program stops. */
 void serve_ready(void *context, struct http_exchange *exchange)
 {
     (void)context;
@@ -35,7 +35,7 @@ void serve_version(void *context, struct http_exchange *exchange)
     answer_record(exchange, 200, &service_version_record, &version);
 }
 
-/* Clients that know its SHA-256 fetch it before they can verify the server. */
+/* Clients that know the authority's SHA-256 fetch it before they can verify the server. */
 void serve_authority(void *context, struct http_exchange *exchange)
 {
     const struct coordinator *coordinator = context;

@@ -15,7 +15,7 @@
 
 static const char *const no_query[] = {NULL};
 
-/* The token in the form of answers. */
+/* Return the token as answers show it, with its present state. */
 static struct token shown(const struct token *token)
 {
     struct token copy = *token;
@@ -119,7 +119,7 @@ static int begin(struct coordinator *coordinator, struct err *err)
     return state_in_transaction(coordinator->state) ? 0 : state_begin(coordinator->state, err);
 }
 
-/* Store, with the change, the audit row and the answer for its Idempotency-Key. */
+/* Store the audit row and the answer for the Idempotency-Key in the transaction of the change. */
 static int note(struct coordinator *coordinator, const struct http_exchange *exchange,
                 const struct turn_extra *extra, const struct record *record, const void *value,
                 const struct token *token, int status, struct err *err)
@@ -135,7 +135,7 @@ static int note(struct coordinator *coordinator, const struct http_exchange *exc
     return rc;
 }
 
-/* Commit; false: a problem was answered. */
+/* Commit; false: a problem was sent. */
 static bool settle(struct coordinator *coordinator, struct http_exchange *exchange)
 {
     if (!answer_settled(exchange, coordinator->turn)) {
@@ -197,7 +197,7 @@ static void answer_created(struct http_exchange *exchange, const struct token_cr
     answer_object(exchange, 201, created->token.revision, &body);
 }
 
-/* Whether a token of the request may be made; false: a problem was answered. */
+/* Return whether the requested token may be created; false: a problem was sent. */
 static bool may_create(struct coordinator *coordinator, struct http_exchange *exchange,
                        struct token_request *request)
 {
@@ -247,7 +247,7 @@ void serve_token_post(void *context, struct http_exchange *exchange)
     }
 }
 
-/* Whether the token may be revoked; false: a problem was answered. */
+/* Return whether the token may be revoked; false: a problem was sent. */
 static bool is_revocable(const struct tokens *tokens, struct http_exchange *exchange,
                          const struct token *token, int64_t if_revision)
 {

@@ -7,7 +7,8 @@
 #include "coordinator/http/upload.h"
 
 /* The upload of one unit's state: received, stored, then reported to the core. Without a body the
- * blob must exist already: a unit that did not change since the last version costs no transfer. */
+ * blob must exist already, so that a unit that has not changed since the last version costs no
+ * transfer. */
 struct unit_upload {
     struct upload frame; /* first */
     struct event_blob_stored stored;
@@ -35,7 +36,7 @@ static bool read_unit(struct http_exchange *exchange, struct center_unit *unit)
            answer_query_needed(exchange, "unit", 0, UNITS_MAX - 1, &unit->unit);
 }
 
-/* Whether the device may send this unit now, by its parameters and the body. */
+/* Check the parameters, the body and whether the device may send this unit now. */
 static bool admit(struct coordinator *coordinator, struct http_exchange *exchange,
                   struct event_blob_stored *stored)
 {

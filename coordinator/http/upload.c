@@ -20,7 +20,7 @@ static void upload_end(struct upload *upload)
     }
 }
 
-/* The blob writer's thread; never after the blob was finished or aborted. */
+/* Runs on the blob writer's thread, never after the blob was finished or aborted. */
 static void upload_room(void *arg)
 {
     struct upload *upload = arg;
@@ -72,7 +72,7 @@ void *upload_new(const struct upload_kind *kind, struct coordinator *coordinator
     return upload;
 }
 
-/* Rejections are answered at once; the server discards the rest of the body, then aborts. */
+/* A rejection is sent at once. The server then discards the rest of the body and calls abort. */
 size_t upload_write(void *state, const void *data, size_t size)
 {
     struct upload *upload = state;

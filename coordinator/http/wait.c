@@ -5,7 +5,7 @@
 #include "coordinator/http/answer.h"
 #include "coordinator/http/edge.h"
 
-/* false: a problem was sent. */
+/* Read ?after= and ?wait=. false: a problem was sent. */
 static bool read_wait(struct http_exchange *exchange, int64_t *after, int64_t *deadline_ms)
 {
     int64_t wait_seconds;
@@ -32,7 +32,7 @@ void wait_for_list(struct coordinator *coordinator, struct http_exchange *exchan
 {
     struct list list;
     int64_t after, deadline_ms;
-    /* Faults of the query are answered before the wait. */
+    /* Report faults of the query before the wait. */
     if (!list_begin(exchange, form, &list)) {
         return;
     }
