@@ -292,10 +292,7 @@ static void add_schema(struct page *page, const struct record *record, const jso
 void contract_add_schemas(struct page *page)
 {
     shared_add_schemas(page);
-    struct job_spec spec = job_spec_default;
-    spec.has_view = spec.has_parameter_server = spec.has_gossip =
-        true; /* their members have defaults */
-    json_auto_t *defaults = record_write(&job_spec_record, &spec);
+    json_auto_t *defaults = page_job_defaults();
     struct schemas schemas = {.count = 0};
     for (size_t i = 0; i < records_count; i++) {
         const struct record *record = records_all[i].record;

@@ -95,10 +95,7 @@ static void add_rows(struct page *page, const char *prefix, const struct record 
 
 void documents_add_job_fields(struct page *page)
 {
-    struct job_spec spec = job_spec_default;
-    spec.has_view = spec.has_parameter_server = spec.has_gossip =
-        true; /* their members have defaults */
-    json_auto_t *defaults = record_write(&job_spec_record, &spec);
+    json_auto_t *defaults = page_job_defaults();
     page_add(page, "\n| field | default | meaning | bounds |\n|---|---|---|---|\n");
     add_rows(page, "", &job_spec_record, defaults);
     page_add(page, "\n");

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema/job.h"
+
 #define PAGE_BYTES_MAX (4u << 20)
 #define INTEGERS_EXACT 1e16 /* whole numbers below are shown in full */
 #define DECIMALS_MIN 1e-6   /* fractions below are shown with an exponent */
@@ -87,6 +89,13 @@ void page_add_default(struct page *page, const json_t *value)
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
     page_add(page, "%s", text ? text : "");
     free(text);
+}
+
+json_t *page_job_defaults(void)
+{
+    struct job_spec spec = job_spec_default;
+    spec.has_view = spec.has_parameter_server = spec.has_submodel = spec.has_gossip = true;
+    return record_write(&job_spec_record, &spec);
 }
 
 bool page_is_bounded(const struct field *field)

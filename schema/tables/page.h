@@ -28,6 +28,8 @@ void page_add_wrapped(struct page *page, size_t indent, const char *text);
 void page_number(double value, char out[PAGE_NUMBER_SIZE]);
 /* Add a default as JSON; a real number keeps its point: "0.0". */
 void page_add_default(struct page *page, const json_t *value);
+/* The defaults of a job's fields, also of the options of each strategy. The caller owns them. */
+json_t *page_job_defaults(void);
 /* Whether the field has bounds, and whether it has an upper one that a document shows. */
 bool page_is_bounded(const struct field *field);
 bool page_has_maximum(const struct field *field);
