@@ -8,6 +8,7 @@
 #include "agent/runtime/inventory.h"
 #include "agent/runtime/offers.h"
 #include "base/file.h"
+#include "schema/class_ranges.h"
 #include "schema/id.h"
 #include "schema/token.h"
 
@@ -171,6 +172,14 @@ static int read_labels(struct config *config, struct err *err)
         if (!name_valid(label->key) || !name_valid(label->value)) {
             return err_set(err, ERR_INVALID,
                            "--label '%s': key and value may contain a-z 0-9 . _ -", text);
+        }
+        struct class_ranges classes;
+        if (strcmp(label->key, CLASS_RANGES_LABEL) == 0 &&
+            !class_ranges_read(label->value, &classes)) {
+            return err_set(err, ERR_INVALID,
+                           "--label '%s': expected classes as numbers up to %d and ranges, such "
+                           "as " CLASS_RANGES_LABEL "=0-3_7",
+                           text, COUNTED_CLASSES_MAX - 1);
         }
     }
     return 0;

@@ -2,46 +2,22 @@
 
 #include "base/sort.h"
 
-/* ---- the label ---- */
-
-/* Read a class number and move on. */
-static bool read_class(const char **text, size_t *out)
-{
-    size_t digits = 0;
-    *out = 0;
-    while (**text >= '0' && **text <= '9' && digits < 6) {
-        *out = *out * 10 + (size_t)(*(*text)++ - '0');
-        digits++;
-    }
-    return digits > 0;
-}
-
-bool class_preferences_read(const char *text, size_t class_count, struct class_preference *out)
+bool class_preferences_read(const char *text, size_t class_count, struct class_ranges *out)
 {
     bool any = false;
-    *out = (struct class_preference){0};
-    for (bool more = true; more; text += more) {
-        size_t first = 0, last = 0;
-        if (!read_class(&text, &first)) {
-            return false;
-        }
-        last = first;
-        if (*text == '-' && (text++, !read_class(&text, &last))) {
-            return false;
-        }
-        for (size_t c = first; c <= last && c < class_count; c++) {
-            out->class[c] = any = true;
-        }
-        more = *text == '_';
+    const bool is_read = class_ranges_read(text, out);
+    for (size_t c = 0; c < COUNTED_CLASSES_MAX; c++) {
+        out->class[c] = out->class[c] && c < class_count;
+        any = any || out->class[c];
     }
-    return *text == '\0' && any;
+    return is_read && any;
 }
 
 /* ---- swaps ---- */
 
 struct swaps {
     const struct class_problem *problem;
-    const struct class_preference *const *preference;
+    const struct class_ranges *const *preference;
     struct class_groups *groups;
     double own[GROUPS_MAX];  /* samples */
     double most[GROUPS_MAX]; /* load */
@@ -123,7 +99,7 @@ static int compare_classes(const void *a, const void *b)
 }
 
 void class_preferences_follow(const struct class_problem *problem,
-                              const struct class_preference *const *preference,
+                              const struct class_ranges *const *preference,
                               struct class_groups *groups)
 {
     struct swaps swaps = {.problem = problem, .preference = preference, .groups = groups};

@@ -6,23 +6,18 @@
 #include <stdbool.h>
 
 #include "coordinator/core/class_groups.h"
+#include "schema/class_ranges.h"
 
-#define CLASS_PREFERENCES_LABEL "classes"
 #define CLASS_PREFERENCES_SLACK 0.1 /* by which the load of a group may rise */
 
-/* By class number. */
-struct class_preference {
-    bool class[COUNTED_CLASSES_MAX];
-};
-
-/* Read "0-3_7": the classes 0 to 3, and 7. Return whether the text has this form and names a class
- * below class_count. Ignore larger classes. */
-bool class_preferences_read(const char *text, size_t class_count, struct class_preference *out);
+/* Read the label, without classes from class_count on. Return whether it has the form of
+ * class_ranges.h and names a class below class_count. */
+bool class_preferences_read(const char *text, size_t class_count, struct class_ranges *out);
 /* Swap classes between groups so that groups get classes that they prefer, as long as no load rises
  * by more than the slack. preference[groups->count]: NULL: the group has no preference. A class
  * that two groups prefer is not moved. Numbers of classes and widths do not change. */
 void class_preferences_follow(const struct class_problem *problem,
-                              const struct class_preference *const *preference,
+                              const struct class_ranges *const *preference,
                               struct class_groups *groups);
 
 #endif

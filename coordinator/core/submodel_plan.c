@@ -148,10 +148,10 @@ static const struct device *device_of(const struct dividing *dividing, size_t d)
 }
 
 static bool read_preference(const struct device *device, size_t class_count,
-                            struct class_preference *out)
+                            struct class_ranges *out)
 {
     for (size_t i = 0; device && i < device->label_count; i++) {
-        if (strcmp(device->label[i].key, CLASS_PREFERENCES_LABEL) == 0) {
+        if (strcmp(device->label[i].key, CLASS_RANGES_LABEL) == 0) {
             return class_preferences_read(device->label[i].value, class_count, out);
         }
     }
@@ -161,7 +161,7 @@ static bool read_preference(const struct device *device, size_t class_count,
 /* The first group planned for the device, or the last group if the device is too slow to have one.
  * If another device with a preference has that group, the next group without such a device. */
 static size_t group_for(const struct dividing *dividing, size_t place, size_t group_count,
-                        const struct class_preference *const *taken)
+                        const struct class_ranges *const *taken)
 {
     size_t at = 0;
     while (at < group_count && dividing->place[at] != place) {
@@ -178,8 +178,8 @@ static size_t group_for(const struct dividing *dividing, size_t place, size_t gr
 static void follow_preferences(const struct dividing *dividing, struct class_groups *groups)
 {
     const struct class_problem *problem = &dividing->problem;
-    struct class_preference read[GROUPS_MAX];
-    const struct class_preference *preference[GROUPS_MAX] = {NULL};
+    struct class_ranges read[GROUPS_MAX];
+    const struct class_ranges *preference[GROUPS_MAX] = {NULL};
     struct class_groups followed = *groups;
     struct err err = {0};
     size_t count = 0;

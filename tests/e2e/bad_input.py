@@ -305,6 +305,7 @@ def test_programs_reject_bad_options_in_one_line():
             words=("--insecure",),
         )
         one_line_error("paceline-agent", "--slowdown", "fast", words=("slowdown",))
+        one_line_error("paceline-agent", "--label", "classes=3-1", words=("classes=0-3_7",))
         one_line_error(
             "paceline-agent",
             "trian",

@@ -10,9 +10,9 @@
 
 static const double speed[] = {1, 1, 1, 1, 1};
 
-static struct class_preference preference_of(const char *label)
+static struct class_ranges preference_of(const char *label)
 {
-    struct class_preference preference;
+    struct class_ranges preference;
     assert_true(class_preferences_read(label, CLASSES, &preference));
     return preference;
 }
@@ -38,9 +38,10 @@ static void assert_groups(const struct class_groups *groups, const char *expecte
 static void labels_are_ranges_of_classes(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {"", "a", "1-", "-1", "1_", "1__2", "1 2", "10", "2-1"};
+    static const char *const wrong[] = {"",    "a",  "1-",  "-1",   "1_",     "1__2",
+                                        "1 2", "10", "2-1", "1024", "0-99999"};
     static const bool expected[CLASSES] = {true, true, true, [5] = true, [8] = true, [9] = true};
-    struct class_preference preference = preference_of("0-2_5_8-12");
+    struct class_ranges preference = preference_of("0-2_5_8-12");
     for (size_t c = 0; c < COUNTED_CLASSES_MAX; c++) {
         assert_int_equal(preference.class[c], c < CLASSES && expected[c]);
     }
@@ -56,9 +57,9 @@ static void a_group_gets_the_classes_that_it_prefers(void **state)
     struct class_setting setting = {
         .samples = samples, .classes = CLASSES, .speed = speed, .groups = 5};
     const struct class_problem problem = class_problem_of(&setting);
-    const struct class_preference low = preference_of("0-3"), high = preference_of("8_9");
-    const struct class_preference *none[5] = {NULL};
-    const struct class_preference *some[5] = {[1] = &low, [3] = &high};
+    const struct class_ranges low = preference_of("0-3"), high = preference_of("8_9");
+    const struct class_ranges *none[5] = {NULL};
+    const struct class_ranges *some[5] = {[1] = &low, [3] = &high};
     struct class_groups groups;
     struct err err = {0};
     assert_ok(class_groups_solve(&problem, &groups, &err), &err);
@@ -77,8 +78,8 @@ static void a_class_that_two_groups_prefer_stays(void **state)
     struct class_setting setting = {
         .samples = samples, .classes = CLASSES, .speed = speed, .groups = 5};
     const struct class_problem problem = class_problem_of(&setting);
-    const struct class_preference low = preference_of("0-1");
-    const struct class_preference *both[5] = {&low, &low};
+    const struct class_ranges low = preference_of("0-1");
+    const struct class_ranges *both[5] = {&low, &low};
     struct class_groups groups;
     struct err err = {0};
     assert_ok(class_groups_solve(&problem, &groups, &err), &err);
@@ -95,8 +96,8 @@ static void loads_come_before_preferences(void **state)
         .samples = samples, .classes = CLASSES, .speed = speed, .groups = 2};
     struct class_problem problem = class_problem_of(&setting);
     problem.negatives = 0.1; /* else a group sees all samples, whatever its classes */
-    const struct class_preference most = preference_of("0_6-9");
-    const struct class_preference *wants[2] = {NULL, &most};
+    const struct class_ranges most = preference_of("0_6-9");
+    const struct class_ranges *wants[2] = {NULL, &most};
     struct class_groups groups;
     struct err err = {0};
     assert_ok(class_groups_solve(&problem, &groups, &err), &err);
