@@ -39,6 +39,14 @@ GROUP_MUTANTS = (  # of jobs that consist of groups
         "parent->parent.harvest = parent->parent.stem.checkpoint;",
     ),
     (
+        "harvest only checkpoints of this parent: a part has that of its own job",
+        SUBMODEL,
+        "part->checkpoint = job->checkpoint;",
+        "static struct checkpoint_id other;\n"
+        "    part->checkpoint = other.text[0] ? other : job->checkpoint;\n"
+        "    other = job->checkpoint;",
+    ),
+    (
         "no group outlives its parent",
         GROUPS,
         'groups_cancel(core, part, "", "its parent has ended");',
@@ -55,6 +63,12 @@ GROUP_MUTANTS = (  # of jobs that consist of groups
         SUBMODEL,
         'JOB_SUCCEEDED, missing > 0 ? "degraded" : "", message',
         'JOB_SUCCEEDED, "", message',
+    ),
+    (
+        "classes that are not served are listed: those of a group that is refused too often",
+        SUBMODEL,
+        "part->state = again ? PART_WAITING : PART_MISSING;\n    part->reseeded++;",
+        "part->state = again ? PART_WAITING : PART_TRAINED;\n    part->reseeded++;",
     ),
     (
         "a live parent keeps the models of its parts",
