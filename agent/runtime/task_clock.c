@@ -6,8 +6,8 @@
 #include "base/clock.h"
 
 /* A transfer without a byte for this long is stalled. It must be at most the shortest timeout of a
- * step (STEP_MS_MIN, coordinator/core/deadlines.c): the coordinator blames a device whose task
- * takes longer, but must not blame it while bytes move. */
+ * step (STEP_MS_MIN, coordinator/core/state/deadlines.c): the coordinator blames a device whose
+ * task takes longer, but must not blame it while bytes move. */
 #define MOVED_MS 2000
 
 void task_clock_init(struct task_clock *clock, struct keeper *keeper)

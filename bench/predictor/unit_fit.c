@@ -16,7 +16,7 @@
 
 #include "base/json.h"
 #include "bench/predictor/prior.h"
-#include "coordinator/core/unit_work.h"
+#include "coordinator/core/state/unit_work.h"
 #include "libtrain/description/description.h"
 #include "libtrain/description/zoo.h"
 
@@ -24,7 +24,7 @@
 #define GROUPS_MAX 4096 /* of units: a model with a micro-batch on a device */
 #define MODELS_MAX 32
 #define FRACTIONS 4
-/* As in coordinator/core/capacity_units.c. */
+/* As in coordinator/core/capacity/capacity_units.c. */
 #define CORRECTION_MAX 3.0
 #define DONOR_SHARE 0.5
 
@@ -293,7 +293,8 @@ static void learn_group(const struct group *group, const struct known *known, en
     (void)latency_solve(&start, &fit, out);
 }
 
-/* donor: another device that ran the units; NULL: none did. As coordinator/core/capacity_units.c.
+/* donor: another device that ran the units; NULL: none did. As
+ * coordinator/core/capacity/capacity_units.c.
  */
 static void predict_by_regression(const struct group *group, const struct known *known,
                                   const struct latency_prior *prior, const struct group *donor,

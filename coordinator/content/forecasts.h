@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "coordinator/content/derived.h"
-#include "coordinator/core/forecast.h"
+#include "coordinator/core/jobs/forecast.h"
 
 struct coordinator;
 

@@ -8,8 +8,8 @@
 #include "coordinator/content/catalog.h"
 #include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/core/placement.h"
-#include "coordinator/core/question.h"
+#include "coordinator/core/placement/placement.h"
+#include "coordinator/core/placement/question.h"
 
 /* One search at a time. While it runs, the worker owns `planning` and the members after it. */
 struct search {

@@ -6,7 +6,7 @@
 
 #include "coordinator/content/forecasts.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/core/planning.h"
+#include "coordinator/core/state/planning.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/ask.h"
 #include "coordinator/http/jobs.h"

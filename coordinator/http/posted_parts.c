@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coordinator/core/submodel_parts.h"
-#include "coordinator/core/submodel_plan.h"
+#include "coordinator/core/submodel/submodel_parts.h"
+#include "coordinator/core/submodel/submodel_plan.h"
 #include "libtrain/model/slim.h"
 #include "schema/job_check.h"
 

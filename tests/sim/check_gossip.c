@@ -18,7 +18,7 @@
 #define AVERAGES_MAX 2048
 #define KEPT_MAX 16384
 #define SLACK_MS 500
-#define PATIENCE_MS 2000 /* of every match, at least (coordinator/core/gossip.c) */
+#define PATIENCE_MS 2000 /* of every match, at least (coordinator/core/gossip/gossip.c) */
 
 struct check_gossip {
     struct {

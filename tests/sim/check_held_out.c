@@ -7,14 +7,14 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/slots.h"
-#include "coordinator/core/state.h"
+#include "coordinator/core/state/slots.h"
+#include "coordinator/core/state/state.h"
 #include "tests/sim/check_gossip.h"
 #include "tests/sim/check_log.h"
 #include "tests/sim/coordinator.h"
 
 #define REPORTS_MAX 8192
-#define EVALUATION_MS_MAX 600000 /* coordinator/core/gossip_inside.h */
+#define EVALUATION_MS_MAX 600000 /* coordinator/core/gossip/gossip_inside.h */
 #define FROZEN_MS_MAX 60000      /* in which the coordinator does not look, and clocks jump */
 #define MEAN_ERROR 1e-9
 

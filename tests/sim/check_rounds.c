@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/slots.h"
-#include "coordinator/core/state.h"
+#include "coordinator/core/state/slots.h"
+#include "coordinator/core/state/state.h"
 #include "tests/sim/check.h"
 #include "tests/sim/check_log.h"
 #include "tests/sim/coordinator.h"

@@ -12,8 +12,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SUBMODEL = "coordinator/core/submodel.c"
-GROUPS = "coordinator/core/groups.c"
+SUBMODEL = "coordinator/core/submodel/submodel.c"
+GROUPS = "coordinator/core/parts/groups.c"
 SEEDS, AT_ONCE = 2000, 100
 
 # (rule, file, code, code without the rule)
@@ -54,7 +54,7 @@ GROUP_MUTANTS = (  # of jobs that consist of groups
     ),
     (
         "each class is served as often as it should be",
-        "coordinator/core/class_groups.c",
+        "coordinator/core/submodel/class_groups.c",
         "for (int64_t c = one->class_count / 2; c < one->class_count; c++) {",
         "for (int64_t c = one->class_count / 2 + 1; c < one->class_count; c++) {",
     ),
@@ -72,7 +72,7 @@ GROUP_MUTANTS = (  # of jobs that consist of groups
     ),
     (
         "a live parent keeps the models of its parts",
-        "coordinator/core/deletions.c",
+        "coordinator/core/jobs/deletions.c",
         "if (parent_uses(core, parent, deletion)) {",
         "if (job_uses(&parent->job, deletion)) {",
     ),
@@ -93,25 +93,25 @@ GROUP_MUTANTS = (  # of jobs that consist of groups
 JOB_MUTANTS = (
     (
         "a job ends with the version whose evaluation meets its rule",
-        "coordinator/core/early_stops.c",
+        "coordinator/core/generation/early_stops.c",
         "    early_stops_init(job);\n    if (",
         "    if (",
     ),
     (
         "no more checkpoints stay than the job asks for",
-        "coordinator/core/kept.c",
+        "coordinator/core/copies/kept.c",
         "(size_t)policy->count + (open ? 1 : 0)",
         "(size_t)policy->count + 1",
     ),
     (
         "what a user deletes is gone",
-        "coordinator/core/deletions.c",
+        "coordinator/core/jobs/deletions.c",
         "    act_forget(core, kind->object, deletion->id, 0);\n",
         "",
     ),
     (
         "a deleted checkpoint is no longer listed",
-        "coordinator/core/deletions.c",
+        "coordinator/core/jobs/deletions.c",
         "        kept_deleted(core, deletion->id);\n",
         "",
     ),
@@ -119,7 +119,7 @@ JOB_MUTANTS = (
 EXCHANGE_MUTANTS = (  # of jobs with workers and servers
     (
         "a job ends with its last evaluation",
-        "coordinator/core/states.c",
+        "coordinator/core/state/states.c",
         "return version == job->total_steps && !job->report[0].unevaluated;",
         "return version == job->total_steps;",
     ),
@@ -174,7 +174,7 @@ EXCHANGE_MUTANTS = (  # of jobs with workers and servers
     ),
 )
 MIXING = "agent/core/mixing.c"
-GOSSIP = "coordinator/core/gossip_inside.h"
+GOSSIP = "coordinator/core/gossip/gossip_inside.h"
 MIX_MUTANTS = (  # of jobs whose groups mix
     (
         "once per xid",
@@ -190,7 +190,7 @@ MIX_MUTANTS = (  # of jobs whose groups mix
     ),
     (
         "no copies from an ended incarnation",
-        "coordinator/core/gossip_duty.c",
+        "coordinator/core/gossip/gossip_duty.c",
         "match->own.generation != duty->generation ||",
         "",
     ),
@@ -202,7 +202,7 @@ MIX_MUTANTS = (  # of jobs whose groups mix
     ),
     (
         "averages never decrease",
-        "coordinator/core/gossip_result.c",
+        "coordinator/core/gossip/gossip_result.c",
         "    if (newest && mix_xid_is(newest->xid, stored->average.xid)) {",
         "    if (false && newest && mix_xid_is(newest->xid, stored->average.xid)) {",
     ),
@@ -238,7 +238,7 @@ MIX_MUTANTS = (  # of jobs whose groups mix
     ),
     (
         "a group resumes the state of the incarnation that computed it",
-        "coordinator/core/gossip_groups.c",
+        "coordinator/core/gossip/gossip_groups.c",
         "start->generation < job->plan.generation && start->first < job->plan.resume_version",
         "false && start->generation < job->plan.generation",
     ),
@@ -246,19 +246,19 @@ MIX_MUTANTS = (  # of jobs whose groups mix
 LOG_MUTANTS = (  # of the same jobs
     (
         "averages do without a copy that two groups could not get",
-        "coordinator/core/gossip_average.c",
+        "coordinator/core/gossip/gossip_average.c",
         "group->lacked = lacks == gossip->averager ? GOSSIP_LACKED_MAX : group->lacked + 1;",
         "group->lacked = 0;",
     ),
     (
         "no match is named twice, whatever is restored",
-        "coordinator/core/gossip_job.c",
+        "coordinator/core/gossip/gossip_job.c",
         "return core->wall_ms > last ? core->wall_ms : gossip_life_after(core->seed, last);",
         "return last + 1;",
     ),
     (
         "the log names the author of the average that was stored",
-        "coordinator/core/gossip_result.c",
+        "coordinator/core/gossip/gossip_result.c",
         "    gossip_record(core, parent, &record);\n",
         "    (void)record;\n",
     ),
@@ -266,12 +266,12 @@ LOG_MUTANTS = (  # of the same jobs
 HELD_OUT_MUTANTS = (  # of jobs whose devices hold out samples
     (
         "held out: the mean weighs by samples",
-        "coordinator/core/gossip_result.c",
+        "coordinator/core/gossip/gossip_result.c",
         "            accuracy += tests->accuracy * (double)tests->samples;",
         "            accuracy += tests->accuracy * samples;",
     ),
 )
-PAIRS = "coordinator/core/gossip_pairs.c"
+PAIRS = "coordinator/core/gossip/gossip_pairs.c"
 ROUND_MUTANTS = (  # of jobs whose groups mix in rounds
     (
         "a round: a group holds until it has mixed",
@@ -287,7 +287,7 @@ ROUND_MUTANTS = (  # of jobs whose groups mix in rounds
     ),
     (
         "a round: a group goes on after a step of its own incarnation",
-        "coordinator/core/gossip_groups.c",
+        "coordinator/core/gossip/gossip_groups.c",
         "work->passed = 0;",
         "",
     ),
@@ -311,7 +311,7 @@ ROUND_MUTANTS = (  # of jobs whose groups mix in rounds
     ),
     (
         "a round: a group is in each one once",
-        "coordinator/core/gossip.c",
+        "coordinator/core/gossip/gossip.c",
         "report->wants && (group->passed == 0 || report->step > group->passed);",
         "report->wants;",
     ),
@@ -325,14 +325,14 @@ ROUND_MUTANTS = (  # of jobs whose groups mix in rounds
 LOCAL_MUTANTS = (  # of jobs on data that stay on devices
     (
         "own data: a group trains on the data of its device",
-        "coordinator/core/matching.c",
+        "coordinator/core/placement/matching.c",
         "(local->device.text[0] != '\\0' && !id_equal(local->device.text, device->id.text)) ||\n"
         "        (local->sha256[0] != '\\0' && !offer_has(offer, local->sha256))) {",
         "false) {",
     ),
     (
         "own data: the log has those that a generation begins with",
-        "coordinator/core/gossip_groups.c",
+        "coordinator/core/gossip/gossip_groups.c",
         "        memcpy(record.sha256, job->job.spec.train_local.sha256, SHA256_SIZE);\n",
         "",
     ),

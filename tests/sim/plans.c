@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/placement.h"
+#include "coordinator/core/placement/placement.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/trace.h"
 

@@ -3,8 +3,8 @@
 #ifndef TESTS_UNIT_COORDINATOR_CORE_BENCH_H
 #define TESTS_UNIT_COORDINATOR_CORE_BENCH_H
 
-#include "coordinator/core/slots.h"
-#include "coordinator/core/state.h"
+#include "coordinator/core/state/slots.h"
+#include "coordinator/core/state/state.h"
 #include "tests/unit/coordinator_core/world.h"
 
 #define BENCH_CLASSES 10

@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_COORDINATOR_CORE_CLASS_PROBLEMS_H
 #define TESTS_UNIT_COORDINATOR_CORE_CLASS_PROBLEMS_H
 
-#include "coordinator/core/class_groups.h"
+#include "coordinator/core/submodel/class_groups.h"
 
 #define CLASS_PROBLEM_WIDTH_MIN 0.02
 

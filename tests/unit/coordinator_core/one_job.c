@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "coordinator/core/early_stops.h"
+#include "coordinator/core/generation/early_stops.h"
 #include "tests/support/test.h"
 
 struct one_job *one_job_new(int64_t epochs, const struct job_spec *spec)

@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_COORDINATOR_CORE_ONE_JOB_H
 #define TESTS_UNIT_COORDINATOR_CORE_ONE_JOB_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/state/state.h"
 #include "schema/job.h"
 
 struct one_job {

@@ -1,6 +1,6 @@
 #include "tests/unit/coordinator_core/servers_story.h"
 
-#include "coordinator/core/placement.h"
+#include "coordinator/core/placement/placement.h"
 
 struct job_spec servers_spec(int64_t steps)
 {

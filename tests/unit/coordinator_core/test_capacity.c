@@ -3,10 +3,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "coordinator/core/capacity_rows.h"
-#include "coordinator/core/capacity_units.h"
-#include "coordinator/core/slots.h"
-#include "coordinator/core/state.h"
+#include "coordinator/core/capacity/capacity_rows.h"
+#include "coordinator/core/capacity/capacity_units.h"
+#include "coordinator/core/state/slots.h"
+#include "coordinator/core/state/state.h"
 #include "tests/unit/coordinator_core/story.h"
 
 #define UNITS 5

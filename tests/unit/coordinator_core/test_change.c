@@ -1,9 +1,9 @@
 /* Changes that a job makes by itself: what is looked at, what is not tried again, and what follows
  * when a device has left. */
-#include "coordinator/core/drift.h"
-#include "coordinator/core/placement.h"
-#include "coordinator/core/slots.h"
-#include "coordinator/core/state.h"
+#include "coordinator/core/generation/drift.h"
+#include "coordinator/core/placement/placement.h"
+#include "coordinator/core/state/slots.h"
+#include "coordinator/core/state/state.h"
 #include "tests/unit/coordinator_core/story.h"
 
 /* The agent reports the times of its units, which are equal but for the last two: of two equal

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/rng.h"
-#include "coordinator/core/class_owners.h"
+#include "coordinator/core/submodel/class_owners.h"
 #include "tests/support/test.h"
 
 #define CASES 4000

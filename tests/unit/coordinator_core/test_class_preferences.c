@@ -1,5 +1,5 @@
 /* The classes that devices prefer: the label, and the swaps between planned groups. */
-#include "coordinator/core/class_preferences.h"
+#include "coordinator/core/submodel/class_preferences.h"
 
 #include <string.h>
 

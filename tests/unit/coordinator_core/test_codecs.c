@@ -1,4 +1,4 @@
-#include "coordinator/core/codecs.h"
+#include "coordinator/core/placement/codecs.h"
 #include "tests/support/test.h"
 
 static enum codec link_codec(int compression, int64_t protocol_a, bool zstd_a, int64_t protocol_b,

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/core/slots.h"
-#include "coordinator/core/state.h"
+#include "coordinator/core/state/slots.h"
+#include "coordinator/core/state/state.h"
 #include "libtrain/memory/memory.h"
 #include "tests/unit/coordinator_core/servers_story.h"
 

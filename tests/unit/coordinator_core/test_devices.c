@@ -1,7 +1,7 @@
 /* Places in the table of devices: which devices keep theirs. */
 #include <string.h>
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/state/state.h"
 #include "tests/unit/coordinator_core/story.h"
 
 static const struct device *find(const struct world *world, const struct agent *agent)

@@ -1,5 +1,5 @@
 /* Plans leave a device that is drained, or that announces that it leaves. */
-#include "coordinator/core/placement.h"
+#include "coordinator/core/placement/placement.h"
 #include "tests/unit/coordinator_core/story.h"
 
 static const struct device *shown(const struct world *world, const struct agent *agent)

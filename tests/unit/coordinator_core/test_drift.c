@@ -1,9 +1,9 @@
 /* When a plan is checked, and whether a change of it pays. */
-#include "coordinator/core/drift.h"
+#include "coordinator/core/generation/drift.h"
 
 #include <stdlib.h>
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/state/state.h"
 #include "tests/unit/coordinator_core/story.h"
 
 static int weigh(double present, double planned, double steps_left, double move)

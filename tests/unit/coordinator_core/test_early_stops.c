@@ -1,5 +1,5 @@
 /* What the core takes of the judgements that stages report, and where a job ends by them. */
-#include "coordinator/core/early_stops.h"
+#include "coordinator/core/generation/early_stops.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coordinator/core/slots.h"
-#include "coordinator/core/state.h"
+#include "coordinator/core/state/slots.h"
+#include "coordinator/core/state/state.h"
 #include "tests/unit/coordinator_core/story.h"
 
 static const struct device *find(const struct world *world, const char *id)

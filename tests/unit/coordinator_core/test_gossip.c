@@ -4,7 +4,7 @@
 
 #include "agent/core/mixing.h"
 #include "base/rng.h"
-#include "coordinator/core/gossip.h"
+#include "coordinator/core/gossip/gossip.h"
 #include "tests/support/test.h"
 
 enum { MOST = 6, BEAT_MS = 100, TICK_MS = 10, SAMPLES = 320, BATCH = 32 };

@@ -1,5 +1,5 @@
 /* Averages, order by order. */
-#include "coordinator/core/gossip.h"
+#include "coordinator/core/gossip/gossip.h"
 #include "tests/support/test.h"
 #include "tests/unit/coordinator_core/two_groups.h"
 

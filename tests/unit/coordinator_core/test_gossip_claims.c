@@ -1,5 +1,5 @@
 /* The steps that a group claims count as far as its plan makes them possible. */
-#include "coordinator/core/gossip_claims.h"
+#include "coordinator/core/gossip/gossip_claims.h"
 #include "tests/support/test.h"
 
 #define STEP 0.01 /* seconds, planned */

@@ -1,8 +1,8 @@
 /* The orders that follow reports, one by one. */
 #include <math.h>
 
-#include "coordinator/core/gossip.h"
-#include "coordinator/core/gossip_life.h"
+#include "coordinator/core/gossip/gossip.h"
+#include "coordinator/core/gossip/gossip_life.h"
 #include "tests/support/test.h"
 #include "tests/unit/coordinator_core/two_groups.h"
 

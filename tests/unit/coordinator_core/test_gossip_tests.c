@@ -1,5 +1,5 @@
 /* Averages that groups evaluate on the samples which their devices hold out. */
-#include "coordinator/core/gossip.h"
+#include "coordinator/core/gossip/gossip.h"
 #include "tests/support/test.h"
 
 enum { GROUPS = 3, SAMPLES = 320, HELD = 64, BATCH = 32, SPEED = 320 };

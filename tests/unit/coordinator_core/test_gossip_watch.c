@@ -1,7 +1,7 @@
 /* The coefficient of variation of the periods of groups. */
 #include <math.h>
 
-#include "coordinator/core/gossip_watch.h"
+#include "coordinator/core/gossip/gossip_watch.h"
 #include "tests/support/test.h"
 
 static void equal_periods_do_not_vary(void **state)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "coordinator/core/placement.h"
+#include "coordinator/core/placement/placement.h"
 #include "tests/support/no_alloc.h"
 #include "tests/unit/coordinator_core/story.h"
 

@@ -1,10 +1,10 @@
 /* A plan with a stage that keeps no units: its device works for the job and owes no copy. The
  * strategy of these jobs is the pipeline's row, without its demand that every stage keeps units;
  * the program has this table in place of that of strategy.c. */
-#include "coordinator/core/keepers.h"
+#include "coordinator/core/state/keepers.h"
 
-#include "coordinator/core/pipeline.h"
-#include "coordinator/core/placement.h"
+#include "coordinator/core/placement/pipeline.h"
+#include "coordinator/core/placement/placement.h"
 #include "tests/unit/coordinator_core/story.h"
 
 /* ---- the strategy ---- */

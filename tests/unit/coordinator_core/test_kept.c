@@ -1,5 +1,5 @@
 /* Which checkpoints a job keeps on the way, as a function of what is stored and measured. */
-#include "coordinator/core/kept.h"
+#include "coordinator/core/copies/kept.h"
 
 #include <math.h>
 #include <stdio.h>

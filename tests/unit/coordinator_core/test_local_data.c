@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coordinator/core/matching.h"
+#include "coordinator/core/placement/matching.h"
 #include "tests/support/test.h"
 
 static const struct offer photos = {.name = "photos",

@@ -1,7 +1,7 @@
 /* Measurements of steps and links, and the plans that use them. */
 #include <string.h>
 
-#include "coordinator/core/placement.h"
+#include "coordinator/core/placement/placement.h"
 #include "tests/unit/coordinator_core/story.h"
 
 /* No device is left out, however slow it is. */

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "coordinator/core/pace.h"
+#include "coordinator/core/generation/pace.h"
 #include "tests/support/test.h"
 
 static void add(struct pace *pace, double seconds, int steps)

@@ -1,11 +1,11 @@
 /* Plans, shares and assignments of jobs of servers and workers. */
-#include "coordinator/core/parameter_server.h"
+#include "coordinator/core/placement/parameter_server.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "coordinator/core/placement.h"
-#include "coordinator/core/servers_memory.h"
+#include "coordinator/core/placement/placement.h"
+#include "coordinator/core/placement/servers_memory.h"
 #include "tests/unit/coordinator_core/servers_story.h"
 
 #define SERVERS(function) cmocka_unit_test_setup_teardown(function, story_setup, story_teardown)

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/core/mark.h"
-#include "coordinator/core/submodel_parts.h"
+#include "coordinator/core/state/mark.h"
+#include "coordinator/core/submodel/submodel_parts.h"
 #include "tests/unit/coordinator_core/bench.h"
 
 static void a_group_without_room_waits_and_is_not_described_again(void **state)

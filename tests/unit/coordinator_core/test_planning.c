@@ -2,7 +2,7 @@
  * count. */
 #include <string.h>
 
-#include "coordinator/core/placement.h"
+#include "coordinator/core/placement/placement.h"
 #include "tests/unit/coordinator_core/story.h"
 
 /* A job of which the first plan is asked for. */

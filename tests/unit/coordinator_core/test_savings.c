@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "coordinator/core/savings.h"
+#include "coordinator/core/submodel/savings.h"
 #include "libtrain/model/cost.h"
 #include "libtrain/model/slim.h"
 #include "tests/unit/coordinator_core/world.h"

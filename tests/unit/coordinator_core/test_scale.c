@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "coordinator/core/placement.h"
-#include "coordinator/core/question.h"
+#include "coordinator/core/placement/placement.h"
+#include "coordinator/core/placement/question.h"
 #include "tests/support/no_alloc.h"
 #include "tests/unit/coordinator_core/story.h"
 

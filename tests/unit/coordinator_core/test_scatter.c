@@ -1,11 +1,11 @@
 /* How much the step time changes by itself. */
-#include "coordinator/core/scatter.h"
+#include "coordinator/core/generation/scatter.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "coordinator/core/drift.h"
-#include "coordinator/core/state.h"
+#include "coordinator/core/generation/drift.h"
+#include "coordinator/core/state/state.h"
 #include "tests/support/test.h"
 
 /* `count` values, SCATTER_MS apart, of which every other one is `other`. */

@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coordinator/core/drift.h"
-#include "coordinator/core/layout.h"
-#include "coordinator/core/slots.h"
-#include "coordinator/core/state.h"
+#include "coordinator/core/generation/drift.h"
+#include "coordinator/core/state/layout.h"
+#include "coordinator/core/state/slots.h"
+#include "coordinator/core/state/state.h"
 #include "tests/unit/coordinator_core/servers_story.h"
 
 #define CHANGE(function) cmocka_unit_test_setup_teardown(function, story_setup, story_teardown)

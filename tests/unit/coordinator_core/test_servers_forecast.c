@@ -2,10 +2,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "coordinator/core/forecast.h"
-#include "coordinator/core/placement.h"
-#include "coordinator/core/previews.h"
-#include "coordinator/core/state.h"
+#include "coordinator/core/jobs/forecast.h"
+#include "coordinator/core/placement/placement.h"
+#include "coordinator/core/jobs/previews.h"
+#include "coordinator/core/state/state.h"
 #include "tests/unit/coordinator_core/servers_story.h"
 
 #define SERVERS(function) cmocka_unit_test_setup_teardown(function, story_setup, story_teardown)

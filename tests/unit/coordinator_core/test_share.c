@@ -1,8 +1,8 @@
 /* The share of its processor that a device has (share.h): from stages that always work and from
  * those that mostly wait. */
-#include "coordinator/core/share.h"
-#include "coordinator/core/slots.h"
-#include "coordinator/core/state.h"
+#include "coordinator/core/capacity/share.h"
+#include "coordinator/core/state/slots.h"
+#include "coordinator/core/state/state.h"
 #include "schema/prediction.h"
 #include "tests/unit/coordinator_core/story.h"
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coordinator/core/ids.h"
-#include "coordinator/core/mark.h"
+#include "coordinator/core/state/ids.h"
+#include "coordinator/core/state/mark.h"
 #include "tests/unit/coordinator_core/bench.h"
 
 /* The models of the stem and of all groups, "model-0" and so on, are about to be harvested. */

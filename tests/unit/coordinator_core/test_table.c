@@ -1,4 +1,4 @@
-#include "coordinator/core/table.h"
+#include "coordinator/core/state/table.h"
 
 #include <stdbool.h>
 #include <stdio.h>

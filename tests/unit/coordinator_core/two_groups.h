@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_COORDINATOR_CORE_TWO_GROUPS_H
 #define TESTS_UNIT_COORDINATOR_CORE_TWO_GROUPS_H
 
-#include "coordinator/core/gossip.h"
+#include "coordinator/core/gossip/gossip.h"
 
 enum { SAMPLES = 3200, BATCH = 32 };
 

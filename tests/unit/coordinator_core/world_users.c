@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coordinator/core/placement.h"
+#include "coordinator/core/placement/placement.h"
 
 struct job_spec world_spec(const char *name, int64_t steps)
 {

@@ -1,0 +1,27 @@
+/* gossip_claims.h: how many of a group's claimed steps count. A device reports its own steps, and
+ * the job ends when all groups together have made enough. A claim counts as far as it is possible
+ * by the plan of the group, with a wide margin for a plan that is too slow. Pure. */
+#ifndef COORDINATOR_CORE_GOSSIP_GOSSIP_CLAIMS_H
+#define COORDINATOR_CORE_GOSSIP_GOSSIP_CLAIMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GOSSIP_CLAIM_FACTOR 16 /* greatest believed speed, as a multiple of the planned speed */
+#define GOSSIP_CLAIM_STEPS 16  /* steps that count at once; also the bound of the saved credit */
+
+/* Zero: the group has claimed nothing yet. */
+struct gossip_claims {
+    bool begun;
+    int64_t reached; /* the steps that count */
+    int64_t lost;    /* steps that the group went back since it trained last; they count too */
+    int64_t at_ms;   /* time for which `credit` is computed */
+    double credit;   /* further steps that would count */
+};
+
+/* Take the claim of a group to have made `step` steps. begun_ms: earliest possible start, not after
+ * now_ms. step_seconds: planned; 0: unknown, then every claim counts. */
+void gossip_claim(struct gossip_claims *claims, int64_t step, double step_seconds, int64_t begun_ms,
+                  int64_t now_ms);
+
+#endif

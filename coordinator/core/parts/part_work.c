@@ -1,0 +1,58 @@
+#include "coordinator/core/parts/part_work.h"
+
+#include "coordinator/core/parts/groups.h"
+#include "coordinator/core/submodel/savings.h"
+#include "coordinator/core/state/state.h"
+#include "schema/job_check.h"
+
+/* Each version counts once. If the coordinator did not know that a plan ran, the versions of this
+ * plan count for the next plan. */
+static bool count_plan(struct parent_slot *parent, struct parent_part *part,
+                       const struct job_slot *job, const struct plan *plan)
+{
+    const int64_t steps = plan->last_version - part->counted;
+    if (steps <= 0 || plan->state != PLAN_DONE) {
+        return false;
+    }
+    part->counted = plan->last_version;
+    for (size_t s = 0; s < plan->stage_count; s++) {
+        const struct plan_stage *stage = &plan->stage[s];
+        savings_add(&parent->parent.work, &stage->device,
+                    (double)(steps * job->job.spec.batch) *
+                        savings_flops(job->model, (size_t)stage->first, (size_t)stage->end));
+    }
+    return true;
+}
+
+static void compare(struct parent_slot *parent)
+{
+    struct parent *row = &parent->parent;
+    double flops[GROUPS_MAX];
+    for (size_t g = 0; g < row->groups.count; g++) {
+        flops[g] = row->part[g].flops_per_sample;
+    }
+    const struct job_spec *spec = &parent->job.spec;
+    const double samples =
+        (double)(job_total_steps(spec, job_epoch_samples(&parent->job.data)) * spec->batch);
+    const double sample_flops = savings_flops(parent->model, 0, parent->model->unit_count);
+    const struct savings_base base = {.sample_flops = sample_flops,
+                                      .flops = samples * sample_flops};
+    savings_compare(&base, &row->work, flops, row->groups.count, &row->compute);
+    parent->job.compute = row->compute;
+    parent->job.has_compute = true;
+    parent->work.job_changed = true;
+    groups_changed(parent);
+}
+
+void part_work_count(struct parent_slot *parent, const struct job_slot *job)
+{
+    struct parent_part *part = groups_part_of(parent, job);
+    if (!part) {
+        return;
+    }
+    const bool earlier = count_plan(parent, part, job, &job->previous);
+    const bool newest = job->has_plan && count_plan(parent, part, job, &job->plan);
+    if (earlier || newest) {
+        compare(parent);
+    }
+}

@@ -1,0 +1,42 @@
+#include "coordinator/core/placement/question.h"
+
+#include <stdlib.h>
+
+#include "coordinator/core/state/planning.h"
+#include "coordinator/core/placement/strategy.h"
+#include "libtrain/memory/arena.h"
+
+int question_new(struct planning **out, struct err *err)
+{
+    /* Large and mostly untouched: pages are used as questions need them. */
+    AUTO(question_free) struct planning *planning = calloc(1, sizeof(*planning));
+    if (!planning) {
+        return err_set(err, ERR_MEMORY, "out of memory for a question to the planner");
+    }
+    int rc = arena_scratch_new(&planning->arena, err);
+    for (int i = 0; rc == 0 && i < STRATEGY_COUNT; i++) {
+        const struct strategy *row = strategy_of((enum job_strategy)i);
+        rc = (int)row->strategy == i ? row->scratch_new(&planning->scratch[i], err) : 0;
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    *out = planning;
+    planning = NULL;
+    return 0;
+}
+
+void question_free(struct planning **pointer)
+{
+    struct planning *planning = *pointer;
+    for (int i = 0; planning && i < STRATEGY_COUNT; i++) {
+        if (planning->scratch[i]) {
+            strategy_of((enum job_strategy)i)->scratch_free(planning->scratch[i]);
+        }
+    }
+    if (planning) {
+        arena_scratch_free(&planning->arena);
+        free(planning);
+        *pointer = NULL;
+    }
+}

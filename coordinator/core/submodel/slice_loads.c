@@ -1,0 +1,128 @@
+#include "coordinator/core/submodel/slice_loads.h"
+
+#include <math.h>
+
+#include "coordinator/core/capacity/capacity.h"
+#include "coordinator/core/capacity/capacity_units.h"
+#include "coordinator/core/state/planning.h"
+#include "coordinator/core/state/slots.h"
+#include "coordinator/core/state/state.h"
+#include "libtrain/kernels/op_workspace.h"
+
+#define WIDTH_EPSILON 1e-9 /* keeps the number of channels if a width was rounded down */
+
+struct listing {
+    const struct planning *planning;
+    enum conv2d_backend backend;
+    struct unit_work *work; /* by the unit's index */
+};
+
+static void list_unit(void *arg, size_t index, const struct unit *unit,
+                      const struct unit_cost *cost)
+{
+    const struct listing *listing = arg;
+    const struct job_spec *spec = &listing->planning->spec;
+    struct op op[MODEL_UNIT_OPS_MAX];
+    struct unit own = *unit;
+    own.op = op;
+    for (size_t i = 0; i < unit->op_count; i++) {
+        op[i] = unit->op[i];
+        if (op[i].type == OP_CONV2D) {
+            op[i].kernels = op_slice_kernels(&op[i]);
+        }
+    }
+    const struct model alone = {.unit = &own, .unit_count = 1};
+    const struct unit_setting setting = {.model = &alone,
+                                         .cost = cost,
+                                         .samples = spec->batch / spec->micro_batches,
+                                         .recompute = (enum recompute)spec->recompute,
+                                         .backend = listing->backend};
+    unit_work_of(&setting, 0, &listing->work[index]);
+}
+
+/* Predict the times of units on a real or hypothetical device. Return the factor by which the
+ * device is faster than these times. */
+static double predict(const struct core *core, const struct plan_question *question,
+                      const struct device_id *id, const struct unit_work *work, size_t count,
+                      double update_passes, struct capacity_unit *out)
+{
+    const struct what_if_device *assumed = question ? what_if_device(question, id->text) : NULL;
+    const char *like = assumed ? assumed->like.text : id->text;
+    const struct device_slot *device = slots_device(core, like);
+    if (device) {
+        capacity_units(core, device, work, count, update_passes, out);
+    } else {
+        capacity_probed_units(core, assumed->gflops * 1e9, assumed->memory_bytes_per_second, work,
+                              count, update_passes, out);
+    }
+    return assumed && assumed->speed > 0 ? assumed->speed : 1;
+}
+
+/* The stem has only a forward pass, as in the target. */
+int slice_loads_sample(const struct core *core, const struct plan_question *question,
+                       const struct slice_place *place, double *out, struct err *err)
+{
+    const struct planning *planning = core->planning;
+    struct capacity_unit unit[UNITS_MAX];
+    const struct planning_device *device = &planning->device[place->device];
+    const struct job_spec *spec = &planning->spec;
+    const struct model *target = place->split->target;
+    const size_t stem = place->split->stem, count = target->unit_count - stem;
+    struct listing listing = {.planning = planning,
+                              .backend = conv2d_backend_of(device->numeric_class),
+                              .work = core->capacity->work};
+    int rc = slim_visit(place->split, place->group, list_unit, &listing, err);
+    if (rc) {
+        return rc;
+    }
+    const double speed = predict(core, question, &device->id, listing.work + stem, count,
+                                 (double)optimizer_update_passes(&spec->optimizer), unit);
+    double micro_batch = 0, update = 0;
+    for (size_t u = 0; u < count; u++) {
+        micro_batch += unit[u].seconds[UNIT_FORWARD] + unit[u].seconds[UNIT_BACKWARD];
+        update += unit[u].update_seconds;
+    }
+    micro_batch = micro_batch / speed + device->overhead_seconds;
+    for (size_t u = 0; u < stem; u++) {
+        micro_batch += planning->expected_forward_seconds[place->device * target->unit_count + u];
+    }
+    *out = (micro_batch * (double)spec->micro_batches + update / speed) / (double)spec->batch /
+           device->processor_share;
+    return 0;
+}
+
+/* ---- by width ---- */
+
+static int load_at(const struct slice_loads *loads, size_t device, double width, double *out,
+                   struct err *err)
+{
+    const uint32_t classes = (uint32_t)loads->classes;
+    const bool whole = 1 - width < loads->width_min; /* the rest is too narrow for a slice */
+    const struct slim_group group[] = {{.classes = classes, .width = whole ? 1 : width},
+                                       {.classes = classes, .width = 1 - width}};
+    const struct slim_split split = {
+        .target = loads->target, .stem = loads->stem, .group = group, .group_count = whole ? 1 : 2};
+    const struct slice_place place = {.split = &split, .device = device};
+    struct slim_cost cost;
+    if (loads->core) {
+        return slice_loads_sample(loads->core, loads->question, &place, out, err);
+    }
+    int rc = slim_cost(&split, 0, &cost, err);
+    *out = rc ? 0 : slim_load(&cost);
+    return rc;
+}
+
+int slice_loads_list(const struct slice_loads *loads, size_t device, size_t count,
+                     struct slice_cost *out, struct err *err)
+{
+    const double factor = 1 / loads->width_min;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        const double width =
+            i + 1 == count ? 1 : loads->width_min * pow(factor, (double)i / (double)(count - 1));
+        out->width[i] = width;
+        rc = load_at(loads, device, i + 1 == count ? 1 : width + WIDTH_EPSILON, &out->load[i], err);
+    }
+    out->count = count;
+    return rc;
+}

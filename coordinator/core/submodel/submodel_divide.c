@@ -1,0 +1,188 @@
+#include "coordinator/core/submodel/submodel_divide.h"
+
+#include <math.h>
+
+#include "coordinator/core/placement/candidates.h"
+
+/* Most units of slices that are predicted within a step, over all devices and widths: about 20 ms.
+ */
+#define TIMES_MAX 8192
+#define WIDTHS_MIN 4
+#define CORRECTIONS 4
+
+/* ---- loads ---- */
+
+int submodel_width_min(const struct model *model, size_t stem, struct class_problem *problem,
+                       struct err *err)
+{
+    uint32_t least = 0;
+    int rc = slim_least_channels(model, stem, &least, err);
+    if (rc == 0) {
+        problem->width_min = (double)SLIM_CHANNELS_MIN / (double)least;
+    }
+    return rc;
+}
+
+struct slice_loads submodel_loads(const struct model *target,
+                                  const struct submodel_options *options,
+                                  const struct class_problem *problem)
+{
+    return (struct slice_loads){.target = target,
+                                .stem = (size_t)options->stem,
+                                .classes = problem->class_count / problem->group_count,
+                                .width_min = problem->width_min};
+}
+
+int submodel_operations(const struct slice_loads *loads, size_t groups, struct slice_cost *cost,
+                        struct err *err)
+{
+    int rc = slice_loads_list(loads, 0, SLICE_WIDTHS_MAX, &cost[0], err);
+    for (size_t g = 1; g < groups; g++) {
+        cost[g] = cost[0];
+    }
+    return rc;
+}
+
+/* ---- one division ---- */
+
+static void list_widths(const struct class_groups *groups, struct slim_group group[GROUPS_MAX])
+{
+    for (size_t g = 0; g < groups->count; g++) {
+        group[g] = (struct slim_group){.classes = (uint32_t)groups->group[g].class_count,
+                                       .width = groups->group[g].width};
+    }
+}
+
+static int check_groups(const struct model *target, size_t stem, const struct class_groups *groups,
+                        struct err *err)
+{
+    struct slim_group group[GROUPS_MAX];
+    list_widths(groups, group);
+    const struct slim_split split = {
+        .target = target, .stem = stem, .group = group, .group_count = groups->count};
+    return slim_check(&split, err);
+}
+
+/* Channels are whole numbers, so a group of the least width may get one channel too few. */
+int submodel_fit(const struct model *target, size_t stem, struct class_problem *problem,
+                 submodel_choose_fn choose, struct class_groups *groups, struct err *err)
+{
+    const double one = problem->width_min / SLIM_CHANNELS_MIN;
+    int rc = choose(problem, groups, err);
+    if (rc == 0 && check_groups(target, stem, groups, err) != 0) {
+        problem->width_min += one;
+        rc = choose(problem, groups, err);
+        rc = rc ? rc : check_groups(target, stem, groups, err);
+    }
+    return rc;
+}
+
+/* ---- among devices ---- */
+
+void submodel_fill_devices(struct core *core, const struct job_spec *spec,
+                           const struct model *model, enum candidates candidates,
+                           const struct plan_question *question)
+{
+    struct job_spec asked = *spec;
+    struct placement_request request = {
+        .spec = &asked, .model = model, .candidates = candidates, .question = question};
+    asked.strategy = STRATEGY_PIPELINE;
+    asked.has_view = true; /* only agents that know views may train groups */
+    if (question) {
+        request.without =
+            (struct absent){.device = question->without, .count = question->without_count};
+    }
+    candidates_fill(core, &request, core->planning);
+}
+
+void submodel_list_devices(const struct planning *planning, size_t stem, size_t *order,
+                           double *speed)
+{
+    for (size_t d = 0; d < planning->device_count; d++) {
+        const double own = planning_speed(planning, d, stem);
+        size_t at = d;
+        while (at > 0 && speed[at - 1] < own) {
+            speed[at] = speed[at - 1];
+            order[at] = order[at - 1];
+            at--;
+        }
+        speed[at] = own;
+        order[at] = d;
+    }
+}
+
+/* Narrow layers compute fewer operations per second than wide ones, by a factor that depends on the
+ * device. So slices are compared by their seconds. */
+int submodel_time_devices(struct dividing *dividing, size_t count, struct err *err)
+{
+    const struct model *target = dividing->parent->model;
+    struct slice_loads loads =
+        submodel_loads(target, &dividing->parent->job.spec.submodel, &dividing->problem);
+    const size_t most = TIMES_MAX / (count * target->unit_count);
+    const size_t widths = most < WIDTHS_MIN         ? WIDTHS_MIN
+                          : most < SLICE_WIDTHS_MAX ? most
+                                                    : SLICE_WIDTHS_MAX;
+    int rc = 0;
+    loads.core = dividing->core;
+    loads.question = dividing->question;
+    for (; rc == 0 && dividing->timed < count; dividing->timed++) {
+        rc = slice_loads_list(&loads, dividing->order[dividing->timed], widths,
+                              &dividing->seconds[dividing->timed], err);
+    }
+    return rc;
+}
+
+/* Channels are whole numbers, so the slices of a division differ from those of the known widths.
+ * Scale the loads of each group by the real time of its slice. Return the largest load; below 0: an
+ * error. */
+static double correct(struct dividing *dividing, const struct class_groups *groups, struct err *err)
+{
+    struct slim_group group[GROUPS_MAX];
+    const struct slim_split split = {.target = dividing->parent->model,
+                                     .stem = (size_t)dividing->parent->job.spec.submodel.stem,
+                                     .group = group,
+                                     .group_count = groups->count};
+    double largest = 0;
+    list_widths(groups, group);
+    for (size_t g = 0; g < groups->count; g++) {
+        struct slice_cost *cost = &dividing->cost[g];
+        const double own = class_groups_own(&dividing->problem, groups, g);
+        const double samples = class_groups_samples(&dividing->problem, g, own);
+        const double expected =
+            class_groups_load(&dividing->problem, g, own, groups->group[g].width) / samples;
+        const struct slice_place place = {
+            .split = &split, .group = g, .device = dividing->order[dividing->place[g]]};
+        double seconds;
+        if (slice_loads_sample(dividing->core, dividing->question, &place, &seconds, err) != 0) {
+            return -1;
+        }
+        seconds *= (double)dividing->among[g];
+        largest = fmax(largest, seconds * samples);
+        for (size_t i = 0; i < cost->count; i++) {
+            cost->load[i] *= seconds / expected;
+        }
+    }
+    return largest;
+}
+
+int submodel_divide(struct dividing *dividing, submodel_choose_fn choose,
+                    struct class_groups *groups, struct err *err)
+{
+    const struct model *target = dividing->parent->model;
+    const size_t stem = (size_t)dividing->parent->job.spec.submodel.stem;
+    struct class_groups found = *groups;
+    double best = INFINITY;
+    int rc = submodel_fit(target, stem, &dividing->problem, choose, &found, err);
+    for (int i = 0; rc == 0 && i < CORRECTIONS; i++) {
+        const double largest = correct(dividing, &found, err);
+        if (largest < 0) {
+            return ERR_INVALID;
+        }
+        if (largest < best) {
+            best = largest;
+            *groups = found;
+        }
+        rc = submodel_fit(target, stem, &dividing->problem, class_groups_widths, &found, err);
+    }
+    return rc;
+}

@@ -1,0 +1,60 @@
+/* submodel_divide.h: divides the channels of a model among groups of classes: by operations, or by
+ * the seconds that the slices take on given devices. Used by submodel_plan.h and submodel_local.h,
+ * which choose classes and devices. */
+#ifndef COORDINATOR_CORE_SUBMODEL_SUBMODEL_DIVIDE_H
+#define COORDINATOR_CORE_SUBMODEL_SUBMODEL_DIVIDE_H
+
+#include "coordinator/core/submodel/class_groups.h"
+#include "coordinator/core/state/planning.h"
+#include "coordinator/core/submodel/slice_loads.h"
+#include "coordinator/core/state/state.h"
+
+/* Write the least share of the channels that a group may have. ERR_INVALID as slim_check. */
+NODISCARD int submodel_width_min(const struct model *model, size_t stem,
+                                 struct class_problem *problem, struct err *err);
+/* Return the loads of slices in operations. */
+struct slice_loads submodel_loads(const struct model *target,
+                                  const struct submodel_options *options,
+                                  const struct class_problem *problem);
+/* List the same operations for all groups. cost[groups]: out. */
+NODISCARD int submodel_operations(const struct slice_loads *loads, size_t groups,
+                                  struct slice_cost *cost, struct err *err);
+
+/* class_groups_solve, or class_groups_widths for given groups. */
+typedef int (*submodel_choose_fn)(const struct class_problem *problem, struct class_groups *groups,
+                                  struct err *err);
+/* Choose groups for whose slices the model has enough channels. ERR_INVALID. */
+NODISCARD int submodel_fit(const struct model *target, size_t stem, struct class_problem *problem,
+                           submodel_choose_fn choose, struct class_groups *groups, struct err *err);
+
+/* Write the devices that may train groups into core->planning. question: of a user, or NULL. */
+void submodel_fill_devices(struct core *core, const struct job_spec *spec,
+                           const struct model *model, enum candidates candidates,
+                           const struct plan_question *question);
+/* List the devices of the planning, the fastest first. order, speed: out, [PLANNING_DEVICES_MAX].
+ */
+void submodel_list_devices(const struct planning *planning, size_t stem, size_t *order,
+                           double *speed);
+
+/* The state of a search for a division among devices. Devices are in the order of their speed. */
+struct dividing {
+    const struct core *core;
+    const struct parent_slot *parent;
+    const struct plan_question *question;
+    struct class_problem problem;
+    size_t order[PLANNING_DEVICES_MAX]; /* indices of the planning's devices */
+    double speed[PLANNING_DEVICES_MAX]; /* with the whole target */
+    struct slice_cost seconds[GROUPS_MAX];
+    size_t timed; /* devices whose seconds are known */
+    size_t place[GROUPS_MAX], among[GROUPS_MAX];
+    struct slice_cost cost[GROUPS_MAX];
+};
+
+/* Find the seconds of slices on the first devices of the order. ERR_INVALID as slim_check. */
+NODISCARD int submodel_time_devices(struct dividing *dividing, size_t count, struct err *err);
+/* Choose groups by dividing->cost, correct the costs by the resulting slices, and choose the widths
+ * again. Keep the best division. groups: in, for class_groups_widths. ERR_INVALID. */
+NODISCARD int submodel_divide(struct dividing *dividing, submodel_choose_fn choose,
+                              struct class_groups *groups, struct err *err);
+
+#endif

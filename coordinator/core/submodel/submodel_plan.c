@@ -1,0 +1,258 @@
+#include "coordinator/core/submodel/submodel_plan.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "coordinator/core/submodel/class_groups.h"
+#include "coordinator/core/submodel/class_preferences.h"
+#include "coordinator/core/state/planning.h"
+#include "coordinator/core/submodel/slice_loads.h"
+#include "coordinator/core/state/slots.h"
+#include "coordinator/core/state/state.h"
+#include "coordinator/core/submodel/submodel_divide.h"
+#include "coordinator/core/submodel/submodel_local.h"
+#include "coordinator/core/submodel/submodel_parts.h"
+#include "libtrain/model/slim.h"
+
+void submodel_take_classes(struct parent_slot *parent, const struct event_classes *classes)
+{
+    struct parent *row = &parent->parent;
+    memcpy(row->class_samples, classes->samples, classes->count * sizeof(classes->samples[0]));
+    row->class_count = classes->count;
+    if (classes->groups) {
+        row->groups = *classes->groups;
+    }
+    if (classes->joint) {
+        memcpy(row->joint_samples, classes->joint, classes->count * sizeof(classes->joint[0]));
+        row->joint_class_count = classes->count;
+    }
+}
+
+/* List the devices that are online or, if there are none, all known devices. Return whether they
+ * are online. */
+static bool list_present(struct core *core, const struct parent_slot *parent,
+                         const struct plan_question *question)
+{
+    const struct job_spec *spec = &parent->job.spec;
+    submodel_fill_devices(core, spec, parent->model, CANDIDATES_ONLINE, question);
+    const bool online = core->planning->device_count > 0;
+    if (!online) {
+        submodel_fill_devices(core, spec, parent->model, CANDIDATES_KNOWN, question);
+    }
+    return online;
+}
+
+/* The number of groups that serve all classes. */
+static size_t count_groups(const struct parent_slot *parent, const struct class_problem *problem,
+                           size_t devices)
+{
+    const size_t wanted = (size_t)parent->job.spec.submodel.group_count;
+    const size_t count = class_groups_count(parent->parent.class_count, devices);
+    const size_t most = class_groups_most(problem->width_min) / problem->replicas;
+    return wanted > 0     ? wanted
+           : count > most ? most /* the narrowest layer allows no more groups */
+                          : count;
+}
+
+/* Divide without regard to devices. This is the check of a submission, and the fallback if a
+ * division by speed makes groups that are too small. */
+static int divide_equally(const struct model *target, const struct job_spec *spec,
+                          const struct class_problem *problem, struct class_groups *groups,
+                          struct err *err)
+{
+    struct slice_cost cost[GROUPS_MAX];
+    struct class_problem alike = *problem;
+    if (problem->group_count < 2) {
+        return class_groups_solve(problem, groups, err); /* it fails and sets err */
+    }
+    const struct slice_loads loads = submodel_loads(target, &spec->submodel, problem);
+    int rc = submodel_operations(&loads, problem->group_count * problem->replicas, cost, err);
+    alike.cost = cost;
+    rc = rc ? rc
+            : submodel_fit(target, (size_t)spec->submodel.stem, &alike, class_groups_solve, groups,
+                           err);
+    return rc ? rc : submodel_check_epochs(problem, groups, spec->batch, err);
+}
+
+int submodel_plan_check(const struct model *target, const struct job_spec *spec,
+                        const struct event_classes *classes, struct err *err)
+{
+    static const size_t least = 2;
+    const struct submodel_options *options = &spec->submodel;
+    struct class_groups groups;
+    struct class_problem problem = {
+        .samples = classes->samples,
+        .class_count = classes->count,
+        .group_count = options->group_count > 0 ? (size_t)options->group_count : least,
+        .negatives = options->negatives,
+        .replicas = (size_t)options->replicas};
+    int rc = submodel_width_min(target, (size_t)options->stem, &problem, err);
+    return rc ? rc : divide_equally(target, spec, &problem, &groups, err);
+}
+
+/* ---- devices ---- */
+
+static int divide_by_speed(struct dividing *dividing, struct class_groups *groups, struct err *err)
+{
+    struct class_problem *problem = &dividing->problem;
+    const size_t devices = dividing->core->planning->device_count,
+                 count = problem->group_count * problem->replicas;
+    if (devices == 0 || problem->group_count < 2 || count > GROUPS_MAX) {
+        return ERR_INVALID;
+    }
+    int rc = submodel_time_devices(dividing, devices < count ? devices : count, err);
+    if (rc) {
+        return rc;
+    }
+    class_groups_queue(dividing->speed, devices, count, dividing->place, dividing->among);
+    for (size_t g = 0; g < count; g++) {
+        dividing->cost[g] = dividing->seconds[dividing->place[g]];
+        for (size_t i = 0; i < dividing->cost[g].count; i++) {
+            dividing->cost[g].load[i] *= (double)dividing->among[g];
+        }
+    }
+    problem->cost = dividing->cost;
+    return submodel_divide(dividing, class_groups_solve, groups, err);
+}
+
+/* Make as many groups as there are devices, or fewer if these would not have a batch each. */
+static int divide(struct dividing *dividing, struct class_groups *groups, struct err *err)
+{
+    const struct parent_slot *parent = dividing->parent;
+    const struct job_spec *spec = &parent->job.spec;
+    struct class_problem *problem = &dividing->problem;
+    const double width_min = problem->width_min;
+    for (;; problem->group_count--) {
+        int rc = divide_by_speed(dividing, groups, err);
+        rc = rc ? rc : submodel_check_epochs(problem, groups, spec->batch, err);
+        problem->width_min = width_min;
+        rc = rc == 0 ? 0 : divide_equally(parent->model, spec, problem, groups, err);
+        if (rc == 0 || spec->submodel.group_count > 0 || problem->group_count <= 2) {
+            return rc;
+        }
+    }
+}
+
+/* ---- preferences of devices ---- */
+
+/* A hypothetical device has the preferences of the device that it resembles. */
+static const struct device *device_of(const struct dividing *dividing, size_t d)
+{
+    const struct device_id *id = &dividing->core->planning->device[d].id;
+    const struct what_if_device *assumed =
+        dividing->question ? what_if_device(dividing->question, id->text) : NULL;
+    const struct device_slot *slot =
+        slots_device(dividing->core, assumed ? assumed->like.text : id->text);
+    return slot ? &slot->device : NULL;
+}
+
+static bool read_preference(const struct device *device, size_t class_count,
+                            struct class_ranges *out)
+{
+    for (size_t i = 0; device && i < device->label_count; i++) {
+        if (strcmp(device->label[i].key, CLASS_RANGES_LABEL) == 0) {
+            return class_preferences_read(device->label[i].value, class_count, out);
+        }
+    }
+    return false;
+}
+
+/* The first group planned for the device, or the last group if the device is too slow to have one.
+ * If another device with a preference has that group, the next group without such a device. */
+static size_t group_for(const struct dividing *dividing, size_t place, size_t group_count,
+                        const struct class_ranges *const *taken)
+{
+    size_t at = 0;
+    while (at < group_count && dividing->place[at] != place) {
+        at++;
+    }
+    at = at < group_count ? at : group_count - 1;
+    while (taken[at]) {
+        at = (at + 1) % group_count;
+    }
+    return at;
+}
+
+/* Follow the preferences of devices, unless a group would then have less than a batch. */
+static void follow_preferences(const struct dividing *dividing, struct class_groups *groups)
+{
+    const struct class_problem *problem = &dividing->problem;
+    struct class_ranges read[GROUPS_MAX];
+    const struct class_ranges *preference[GROUPS_MAX] = {NULL};
+    struct class_groups followed = *groups;
+    struct err err = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < dividing->core->planning->device_count && count < groups->count; i++) {
+        const size_t d = dividing->order[i];
+        if (read_preference(device_of(dividing, d), problem->class_count, &read[count])) {
+            const size_t group = group_for(dividing, i, groups->count, preference);
+            preference[group] = &read[count++];
+            followed.group[group].device = dividing->core->planning->device[d].id;
+        }
+    }
+    class_preferences_follow(problem, preference, &followed);
+    if (count > 0 &&
+        submodel_check_epochs(problem, &followed, dividing->parent->job.spec.batch, &err) == 0) {
+        *groups = followed;
+    }
+}
+
+/* ---- the whole plan ---- */
+
+int submodel_plan_widths(const struct model *target, const struct submodel_options *options,
+                         const int64_t *samples, size_t class_count, struct class_groups *groups,
+                         struct err *err)
+{
+    struct slice_cost cost[GROUPS_MAX];
+    struct class_problem problem = {.samples = samples,
+                                    .class_count = class_count,
+                                    .cost = cost,
+                                    .group_count = groups->count,
+                                    .negatives = options->negatives,
+                                    .replicas = (size_t)options->replicas};
+    if (groups->group[0].width > 0) {
+        return 0;
+    }
+    int rc = submodel_width_min(target, (size_t)options->stem, &problem, err);
+    const struct slice_loads loads = submodel_loads(target, options, &problem);
+    rc = rc ? rc : submodel_operations(&loads, groups->count, cost, err);
+    return rc ? rc
+              : submodel_fit(target, (size_t)options->stem, &problem, class_groups_widths, groups,
+                             err);
+}
+
+int submodel_plan(struct core *core, struct parent_slot *parent,
+                  const struct plan_question *question, struct err *err)
+{
+    struct parent *row = &parent->parent;
+    const struct submodel_options *options = &parent->job.spec.submodel;
+    const size_t stem = (size_t)options->stem;
+    struct dividing dividing = {.core = core,
+                                .parent = parent,
+                                .question = question,
+                                .problem = {.samples = row->class_samples,
+                                            .class_count = row->class_count,
+                                            .negatives = options->negatives,
+                                            .replicas = (size_t)options->replicas}};
+    if (job_is_local(&parent->job.spec)) {
+        return row->groups.count > 0 ? 0 : submodel_local_plan(core, parent, question, err);
+    }
+    if (row->groups.count > 0) {
+        return submodel_plan_widths(parent->model, options, row->class_samples, row->class_count,
+                                    &row->groups, err);
+    }
+    int rc = submodel_width_min(parent->model, stem, &dividing.problem, err);
+    if (rc) {
+        return rc;
+    }
+    const bool present = list_present(core, parent, question);
+    submodel_list_devices(core->planning, stem, dividing.order, dividing.speed);
+    dividing.problem.group_count =
+        count_groups(parent, &dividing.problem, core->planning->device_count);
+    rc = divide(&dividing, &row->groups, err);
+    if (rc == 0 && present) {
+        follow_preferences(&dividing, &row->groups);
+    }
+    return rc;
+}
