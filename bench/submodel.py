@@ -106,7 +106,7 @@ def main_row(runs, variant, seed):
         if runs.case.data != "cifar10":
             row["accuracy_equal_total"] = runs.central(seed, max(1, round(steps / row["total"])))
             row["accuracy_narrow"] = runs.narrow(seed, load)
-        if seed == 1 and runs.options.times:
+        if seed == 1 and variant == MAIN[0] and runs.options.times:
             row["step_saving"] = runs.step_saving(variant, seed)
     except Expired:
         row["unfinished"] = True

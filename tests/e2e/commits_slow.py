@@ -8,6 +8,7 @@ from commits import run_job
 from gossip import check_log, check_replay, gossip_fleet, gossip_job, mixes_of
 from paceline import FASHION, fashion_fleet, fashion_job, must, on_devices, train
 from runner import run
+from submodels import SMALL, model_of, submodel_job, undisturbed
 
 AGENTS = 3
 LEASE_MS = 2000
@@ -61,6 +62,17 @@ def test_groups_that_mix():
             check_replay(fleet, job, spec)
 
         die_at_every_commit(fleet, spec, check)
+
+
+def test_sub_models():
+    wanted = undisturbed(SMALL)
+    with fashion_fleet(AGENTS, lease_ms=LEASE_MS) as fleet:
+
+        def check(job):
+            model = model_of(fleet, job["checkpoint"])
+            must(model == wanted, f"{model}, not {wanted}")
+
+        die_at_every_commit(fleet, submodel_job(SMALL), check)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,13 @@ little accuracy. A pause or a cancel leaves no job at work and no blob without a
 
 import contextlib
 import functools
+import json
 import pathlib
 import sqlite3
 import tempfile
 import time
 
-from paceline import FASHION, fashion_fleet, must
+from paceline import FASHION, fashion_fleet, must, on_devices
 from predict import predict_json
 from runner import run
 from submodels import (
@@ -88,8 +89,18 @@ def hashes_in_rows(state):
         )
 
 
-def loose_ends(fleet, models):
-    """(blobs that no row names, models that no blob holds)"""
+def hashes_of_blobs(state):
+    """The hashes of the models and of the center's units."""
+    with contextlib.closing(sqlite3.connect(f"file:{state}?mode=ro", uri=True)) as database:
+        return {
+            json.loads(document)["sha256"]
+            for table in ("checkpoints", "center_units")
+            for (document,) in database.execute(f"SELECT document FROM {table}")
+        }
+
+
+def loose_ends(fleet):
+    """(blobs that no row names, hashes of rows that no blob has)"""
     place = pathlib.Path(fleet.path) / "coordinator"
     rows = hashes_in_rows(place / "state.db")
     with contextlib.closing(
@@ -99,20 +110,20 @@ def loose_ends(fleet, models):
             sha256
             for (sha256,) in database.execute("SELECT sha256 FROM blobs WHERE sha256 IS NOT NULL")
         }
-    return {sha256 for sha256 in blobs if sha256 not in rows}, models - blobs
+    loose = {sha256 for sha256 in blobs if sha256 not in rows}
+    return loose, hashes_of_blobs(place / "state.db") - blobs
 
 
 def check_nothing_is_left(fleet):
     """The store can be read while the coordinator is down."""
     devices = fleet.get("/v1/devices")["items"]
     must(all(device["job"] is None for device in devices), f"{devices}")
-    models = {item["sha256"] for item in fleet.get("/v1/checkpoints?limit=500")["items"]}
     time.sleep(1)  # blobs are deleted after the commit
     must(fleet.coordinator.stop() == 0, "the coordinator did not stop")
-    loose, missing = loose_ends(fleet, models)
+    loose, missing = loose_ends(fleet)
     fleet.restart_coordinator(*OPTIONS)
     must(not loose, f"blobs without a row: {loose}")
-    must(not missing, f"models without a blob: {missing}")
+    must(not missing, f"rows without a blob: {missing}")
 
 
 # ---- the same model ----
@@ -211,6 +222,18 @@ def test_the_coordinator_dies_right_after_commits_of_a_job():
                 time.sleep(0.002)
             restart(fleet)
         check_model(fleet, job)
+
+
+def test_each_group_is_an_ordinary_job_that_three_devices_can_train():
+    with fleet_of() as fleet:
+        job = fleet.submit(submodel_job())
+        fleet.wait(job, "succeeded")
+        for group in groups_of(fleet, job)["groups"]:
+            spec = fleet.get(f"/v1/jobs/{job['id']}/groups/{group['group']}/spec")
+            alone = fleet.submit({**spec, "cuts": [2, 4], **on_devices(AGENTS, AGENTS)})
+            model = model_of(fleet, fleet.wait(alone, "succeeded")["checkpoint"])
+            trained = model_of(fleet, group["part"]["checkpoint"])
+            must(model == trained, f"group {group['group']}: {model}, not {trained}")
 
 
 # ---- verbs ----

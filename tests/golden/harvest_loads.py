@@ -31,6 +31,7 @@ GROUPS_MAX = {
     "resnet8": 4,
     "dscnn-kws": 5,
     "mobilenetv2": 4,
+    "branched": 5,
 }
 
 

@@ -1,7 +1,7 @@
 /* write_slices NAME STEM GROUPS equal|unequal SEED DIRECTORY: the files of a divided model of the
- * zoo with random tensors, group0.safetensors and so on, and their harvest, harvest.safetensors.
- * Prints the classes and the prior of each group as JSON. For the test that compares them in
- * PyTorch. */
+ * zoo, or of `branched`, with random tensors, group0.safetensors and so on, and their harvest,
+ * harvest.safetensors. Prints the classes and the prior of each group as JSON. For the test that
+ * compares them in PyTorch. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,11 +34,16 @@ static void print_groups(const struct slices *slices)
     printf("]\n");
 }
 
+static struct model *model_of(const char *name)
+{
+    return strcmp(name, "branched") == 0 ? branched_model() : usual_model(name);
+}
+
 static int run(char **argv, struct err *err)
 {
     struct slices slices;
     struct buf harvest;
-    int rc = slices_divide(&slices, usual_model(argv[1]), strtoul(argv[2], NULL, 10),
+    int rc = slices_divide(&slices, model_of(argv[1]), strtoul(argv[2], NULL, 10),
                            strtoul(argv[3], NULL, 10), strcmp(argv[4], "unequal") == 0, err);
     if (rc) {
         slices_done(&slices);

@@ -43,6 +43,28 @@ struct model *zoo_model(const char *name, uint32_t h, uint32_t w, uint32_t c)
     return good_model(text, &fit);
 }
 
+/* Branches of the stem and of branches, depthwise convolutions, a residual, a flatten. */
+static const char branched[] =
+    "{\"name\": \"branched\", \"units\": [{\"name\": \"stem\", \"ops\": [{\"type\": "
+    "\"conv2d\", \"filters\": 24, \"kernel\": 3, \"padding\": 1}, {\"type\": \"relu\"}]}, "
+    "{\"name\": \"mix\", \"branches\": [[], [{\"type\": \"conv2d\", \"filters\": 20, "
+    "\"kernel\": 3, \"padding\": 1}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"}], "
+    "[{\"type\": \"conv2d\", \"filters\": 24, \"kernel\": 3, \"padding\": 1, \"groups\": "
+    "24}, {\"type\": \"conv2d\", \"filters\": 33, \"kernel\": 3, \"padding\": 1}]], "
+    "\"then\": [{\"type\": \"batch_norm\"}, {\"type\": \"relu\"}]}, {\"name\": \"again\", "
+    "\"branches\": [[{\"type\": \"max_pool\", \"kernel\": 3, \"stride\": 1, \"padding\": "
+    "1}], [{\"type\": \"conv2d\", \"filters\": 40, \"kernel\": 3, \"padding\": 1}]]}, "
+    "{\"name\": \"sum\", \"residual\": {\"body\": [{\"type\": \"conv2d\", \"filters\": 117, "
+    "\"kernel\": 3, \"padding\": 1, \"groups\": 117}, {\"type\": \"relu\"}]}}, {\"name\": "
+    "\"flat\", \"ops\": [{\"type\": \"max_pool\", \"kernel\": 2}, {\"type\": \"flatten\"}, "
+    "{\"type\": \"dropout\"}, {\"type\": \"linear\", \"units\": 50}, {\"type\": \"silu\"}]}, "
+    "{\"name\": \"head\", \"ops\": [{\"type\": \"linear\", \"units\": \"classes\"}]}]}";
+
+struct model *branched_model(void)
+{
+    return good_model(branched, &(struct model_fit){{12, 10, 3}, DTYPE_U8, 10, 1});
+}
+
 struct model *usual_model(const char *name)
 {
     const struct model_fit *fit = zoo_fit(name);

@@ -17,6 +17,8 @@ struct model *good_model(const char *text, const struct model_fit *fit);
 struct model *zoo_model(const char *name, uint32_t h, uint32_t w, uint32_t c);
 /* A model of the zoo for the samples that it is usually trained on; the caller frees it. */
 struct model *usual_model(const char *name);
+/* A model of branches that can be sliced into up to five groups; the caller frees it. */
+struct model *branched_model(void);
 /* Fail unless the description has a fault at `pointer` whose message holds `part`. */
 void assert_fault(const char *text, const struct model_fit *fit, const char *pointer,
                   const char *part);
