@@ -28,7 +28,7 @@ from submodel_cases import (
     shipped,
     sliced_job,
 )
-from submodel_runs import PASSES, SLOWDOWNS, Expired, Runs
+from submodel_runs import PASSES, QUEUE, QUEUE_SLOWDOWNS, SLOWDOWNS, Expired, Runs
 
 ROWS = ROOT / "build/submodel.jsonl"
 MINUTES = {"default": 45, "data": 120, "slow": 120}
@@ -36,6 +36,7 @@ CIFAR_IMAGES = 8000
 SOURCE_SAVING = 11.8  # of the source's abstract
 LOST_MAX = 1.5
 COLUMNS = ("per_sample_least", "total", "busiest")
+GROUP_FIELDS = ("classes", "widths", "predicted", "measured", "phase")
 
 
 # ---- rows ----
@@ -130,8 +131,9 @@ def federated_row(runs, seed):
 
 
 def timed_rows(runs):
-    """Seconds of the whole job on five unequal devices: of equal and of planned widths, and of a
-    pipeline, beside the target on the fastest.
+    """Seconds of the whole job on five unequal devices: of equal and of planned groups, and of a
+    pipeline, beside the target on the fastest. With many classes: of planned groups, also of more
+    groups than devices.
     """
     case = runs.case
     epochs = case.timed_epochs
@@ -141,10 +143,17 @@ def timed_rows(runs):
     equal = sliced_job(case, MAIN[0], 1, epochs, 1)
     planned = sliced_job(case, MAIN[0], 1, epochs, 1)
     planned["submodel"]["groups"] = None
-    ways = {"pipeline": target, "equal widths": equal, "planned groups": planned}
-    for name in ways if case.epochs else ("planned groups",):
-        job = ways[name]
-        run = runs.timed(name, job, SLOWDOWNS)
+    queued = {**planned, "submodel": {**planned["submodel"], "group_count": QUEUE}}
+    ways = {
+        "pipeline": (target, SLOWDOWNS),
+        "equal widths": (equal, SLOWDOWNS),
+        "planned groups": (planned, SLOWDOWNS),
+        "queued groups": (queued, QUEUE_SLOWDOWNS),
+    }
+    few, many = ("pipeline", "equal widths", "planned groups"), ("planned groups", "queued groups")
+    for name in few if case.epochs else many:
+        job, slowdowns = ways[name]
+        run = runs.timed(name, job, slowdowns)
         yield {
             **empty_row(case, MAIN[0], 1),
             "variant": f"timed: {name}",
@@ -158,7 +167,8 @@ def timed_rows(runs):
             "accuracy_central": central["accuracy"],
             "accuracy_final": run["accuracy"],
             "loss_points": 100 * (central["accuracy"] - run["accuracy"]),
-            **{name: run.get(name) for name in ("classes", "widths", "predicted", "measured")},
+            "devices": len(slowdowns),
+            **{name: run.get(name) for name in GROUP_FIELDS},
             "same_model": (
                 run["sha256"] == runs.sliced(MAIN[0], 1)["sha256"]
                 if job is equal and epochs == case.epochs
@@ -225,8 +235,16 @@ def brief(row):
     )
 
 
-def ratio(seconds):
-    return f"{max(seconds) / min(seconds):.2f}"
+def busy(row):
+    """How equally the devices are busy in the phase of groups."""
+    if len(row["measured"]) > row["devices"]:
+        idle = 1 - sum(row["measured"]) / (row["devices"] * row["phase"])
+        return f"the devices are idle for {idle:.1%} of the phase of groups (goal: at most 10 %)"
+    predicted, measured = (max(row[of]) / min(row[of]) for of in ("predicted", "measured"))
+    return (
+        f"the slowest group takes {predicted:.2f} times as long as the fastest as predicted (goal: "
+        f"1.25), {measured:.2f} times as measured (goal: 1.35)"
+    )
 
 
 def by_variant(rows):
@@ -323,8 +341,9 @@ def print_times(rows):
         ],
     )
     say(
-        f"five devices with --slowdown {', '.join(map(str, SLOWDOWNS))}; central: the fastest of "
-        "them alone; processor seconds: those of the device that computed most"
+        f"five devices with --slowdown {', '.join(map(str, SLOWDOWNS))}, three with queued groups "
+        f"with {', '.join(map(str, QUEUE_SLOWDOWNS))}; central: the fastest of them alone; "
+        "processor seconds: those of the device that computed most"
     )
 
 
@@ -369,11 +388,8 @@ def print_notes(rows):
             if dense is not None and dense >= mean(some, "accuracy_final"):
                 say(f"{where}: {side} is as accurate or better ({share(dense)} %)")
         if some[0].get("measured"):
-            say(
-                f"{where}: {some[0]['classes']} classes, widths {some[0]['widths']}; the slowest "
-                f"group takes {ratio(some[0]['predicted'])} times as long as the fastest as "
-                f"predicted (goal 1.25), {ratio(some[0]['measured'])} times as measured (goal 1.35)"
-            )
+            classes, widths = some[0]["classes"], some[0]["widths"]
+            say(f"{where}: {classes} classes, widths {widths}; {busy(some[0])}")
         if some[0].get("same_model") is not None:
             say(
                 f"{where}: the model of one device"

@@ -30,6 +30,7 @@ from submodel_cases import (
 
 SECONDS = 2 * 3600
 SLOWDOWNS = (2, 2, 4, 6, 10)  # of the five devices, which together take 1.5 cores
+QUEUE, QUEUE_SLOWDOWNS = 8, (2, 4, 6)  # groups that wait for three devices
 TIMED_STEPS = 40  # at least
 TIMED_ROUNDS = 3
 BISECTIONS = 12
@@ -309,19 +310,19 @@ class Runs:
 
     def timed_groups(self, fleet, job, forecast):
         """The groups' division and their seconds, as the dry run predicted them (for groups whose
-        numbers may differ) and as they took.
+        numbers may differ) and as they took; phase: from the first begin to the last end.
         """
         seen = fleet.get(f"/v1/jobs/{job['id']}/groups")
         groups = seen["groups"]
         parts = [fleet.get(f"/v1/jobs/{group['part']['job']}") for group in groups]
+        spans = [(seconds_of(part["started_at"]), seconds_of(part["ended_at"])) for part in parts]
         return {
             "sha256": fleet.get(f"/v1/checkpoints/{seen['harvest']}")["sha256"],
             "classes": [len(group["classes"]) for group in groups],
             "widths": [group["width"] for group in groups],
             "predicted": [group["seconds"] for group in forecast],
-            "measured": [
-                seconds_of(part["ended_at"]) - seconds_of(part["started_at"]) for part in parts
-            ],
+            "measured": [end - begin for begin, end in spans],
+            "phase": max(end for _, end in spans) - min(begin for begin, _ in spans),
             "savings": {name: job["compute"][name] for name in SAVINGS},
         }
 
