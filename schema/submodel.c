@@ -27,7 +27,7 @@ static const struct field unit_name_element = {.type = FIELD_TEXT, .size = NAME_
 static const struct field joint_word =
     MEMBER_ENUM(struct submodel_options, joint_units, "units", 0, joint_units_names);
 static const struct field joint_fields[] = {
-    MEMBER_INT(struct submodel_options, joint_epochs, "epochs", 0, 0, EPOCHS_MAX,
+    MEMBER_INT(struct submodel_options, joint_epochs, "epochs", 0, 0, 1000,
                .about = "Epochs in which the harvested model is trained, at a tenth of the rate; "
                         "0: the harvested model is the result."),
     MEMBER_LIST(struct submodel_options, joint_unit, joint_unit_count, "units", 0,

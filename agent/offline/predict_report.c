@@ -246,6 +246,7 @@ static size_t find_classes(const struct report *report, size_t *out, size_t capa
     return count;
 }
 
+/* The names of the classes, where there are any, follow the rows. */
 static void print_table(const struct report *report, const size_t *class, size_t count)
 {
     FILE *out = report->config.out;
@@ -259,6 +260,8 @@ static void print_table(const struct report *report, const size_t *class, size_t
             (void)fprintf(out, " %7" PRIu64,
                           report->confusion[class[i] * report -> config.classes + class[k]]);
         }
+        const char *name = label_name(report, class[i]);
+        (void)fprintf(out, "%s%s", name ? "  " : "", name ? name : "");
     }
     (void)fprintf(out, "\n");
 }

@@ -303,6 +303,23 @@ static void the_table_has_the_classes_that_occur(void **state)
     free(paper.text);
 }
 
+static void the_table_names_the_classes(void **state)
+{
+    (void)state;
+    static const float scores[2] = {0.0f, 2.0f};
+    static char class[] = "circle";
+    const struct name_list names = {.item = (char *[]){class}, .count = 1};
+    struct paper paper = {
+        .config = {.classes = 2, .labelled = true, .class_names = &names, .named = true}};
+    paper_open(&paper);
+    report_count(paper.report, 1, scores, &(const int32_t){0});
+    report_end(paper.report, 1, 1, 0, 0.5);
+    assert_holds(paper_text(&paper), "\n              0       1\n"
+                                     "      0       0       1  circle\n"
+                                     "      1       0       0\n");
+    free(paper.text);
+}
+
 static void of_many_classes_the_most_frequent_mistakes_are_listed(void **state)
 {
     (void)state;
@@ -347,6 +364,7 @@ int main(void)
         cmocka_unit_test(names_of_the_model_are_those_of_its_first_classes),
         cmocka_unit_test(scores_that_are_not_finite_are_an_error),
         cmocka_unit_test(the_table_has_the_classes_that_occur),
+        cmocka_unit_test(the_table_names_the_classes),
         cmocka_unit_test(of_many_classes_the_most_frequent_mistakes_are_listed),
         cmocka_unit_test(too_many_classes_have_no_table),
     };
