@@ -290,9 +290,9 @@ class Runs:
         with Fleet() as fleet:
             fleet.start_coordinator("--lease-ms", SLOW_LEASE_MS)
             self.data.upload(fleet)
-            for slowdown in slowdowns:
-                fleet.start_agent(None, "--slowdown", slowdown, wait=False)
-            fleet.wait_for_agents()
+            for slowdown in slowdowns:  # boards do not disturb each other's probe
+                fleet.start_agent(None, "--slowdown", slowdown)
+                fleet.wait_for_agents()
             forecast = fleet.request("POST", "/v1/jobs?dry_run=true", job, expect=200).json
             before = list(map(processor_seconds, fleet.agents))
             began = time.monotonic()
