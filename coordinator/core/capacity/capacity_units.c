@@ -40,14 +40,14 @@ static struct latency_answer combine(const struct core *core, const struct unit_
         .sd = fmax(sqrt(share * grown), VALUE_SD)};
 }
 
-/* Solve for the vectors of a device, or for those of devices without measurements. */
+/* Solve for the vectors of a device, or (NULL) for those of devices without measurements. */
 static void solve_device(const struct capacity *capacity, const struct device_capacity *device,
                          struct latency_vector *out)
 {
     for (size_t pass = 0; pass < UNIT_PASSES; pass++) {
         struct latency_fit fit;
         latency_reset(&capacity->start[pass], &fit);
-        if (device->learned == 0 ||
+        if (!device || device->learned == 0 ||
             !latency_solve(&capacity->start[pass], &device->fit[pass], &out[pass])) {
             (void)latency_solve(&capacity->start[pass], &fit, &out[pass]);
         }
@@ -111,12 +111,13 @@ double capacity_ratio(const struct core *core, const struct device_slot *slot,
            elementary_exp(a->level - b->level);
 }
 
+/* learned: the device whose regression counts; NULL: that of all devices. */
 static void predict_units(const struct core *core, const struct device_capacity *device,
-                          const struct unit_work *work, size_t count, double update_passes,
-                          struct capacity_unit *out)
+                          const struct device_capacity *learned, const struct unit_work *work,
+                          size_t count, double update_passes, struct capacity_unit *out)
 {
     struct latency_vector vector[UNIT_PASSES];
-    solve_device(core->capacity, device, vector);
+    solve_device(core->capacity, learned, vector);
     const double factor = elementary_exp(device->level);
     for (size_t u = 0; u < count; u++) {
         const struct unit_value *value = capacity_value(core->capacity, device->key, work[u].shape);
@@ -157,7 +158,15 @@ void capacity_units(const struct core *core, const struct device_slot *device,
                     const struct unit_work *work, size_t count, double update_passes,
                     struct capacity_unit *out)
 {
-    predict_units(core, capacity_of(core, device), work, count, update_passes, out);
+    const struct device_capacity *capacity = capacity_of(core, device);
+    predict_units(core, capacity, capacity, work, count, update_passes, out);
+}
+
+void capacity_alike_units(const struct core *core, const struct device_slot *device,
+                          const struct unit_work *work, size_t count, double update_passes,
+                          struct capacity_unit *out)
+{
+    predict_units(core, capacity_of(core, device), NULL, work, count, update_passes, out);
 }
 
 void capacity_probed_units(const struct core *core, double flops_per_second,
@@ -168,5 +177,5 @@ void capacity_probed_units(const struct core *core, double flops_per_second,
     const struct capacity_probe probe = {.flops_per_second = flops_per_second,
                                          .bytes_per_second = bytes_per_second};
     capacity_begin(core->capacity, 0, &probe, &device);
-    predict_units(core, &device, work, count, update_passes, out);
+    predict_units(core, &device, NULL, work, count, update_passes, out);
 }

@@ -22,6 +22,11 @@ struct capacity_unit {
 void capacity_units(const struct core *core, const struct device_slot *device,
                     const struct unit_work *work, size_t count, double update_passes,
                     struct capacity_unit *out);
+/* The same by the regression of all devices in place of the device's own: devices that ran other
+ * units are compared alike. */
+void capacity_alike_units(const struct core *core, const struct device_slot *device,
+                          const struct unit_work *work, size_t count, double update_passes,
+                          struct capacity_unit *out);
 /* The same for a device of which only a probe is known. */
 void capacity_probed_units(const struct core *core, double flops_per_second,
                            double bytes_per_second, const struct unit_work *work, size_t count,

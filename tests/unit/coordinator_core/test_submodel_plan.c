@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "coordinator/core/submodel/class_groups.h"
+#include "coordinator/core/capacity/capacity.h"
+#include "coordinator/core/capacity/capacity_units.h"
 #include "coordinator/core/state/planning.h"
-#include "coordinator/core/submodel/slice_loads.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
+#include "coordinator/core/submodel/class_groups.h"
+#include "coordinator/core/submodel/slice_loads.h"
 #include "coordinator/core/submodel/submodel_parts.h"
 #include "coordinator/core/submodel/submodel_plan.h"
 #include "libtrain/description/description.h"
@@ -129,6 +131,36 @@ static void groups_of_unequal_devices_take_alike_expected_seconds(void **state)
         assert_true(spread(seconds, DEVICES) < 1.25);
         end(&bench);
     }
+}
+
+/* The device measures a unit of the target: it takes `factor` times as long as expected. */
+static void measure(const struct bench *bench, size_t d, size_t unit, double factor)
+{
+    struct core *core = bench->world->core;
+    const struct device_slot *device = slots_device_at(core, d);
+    struct unit_work work[UNITS_MAX];
+    struct capacity_unit expected;
+    capacity_work(core, bench->model, &bench->parent->job.spec, CONV2D_BACKEND_OWN, unit, unit + 1,
+                  work);
+    capacity_units(core, device, &work[unit], 1, 1, &expected);
+    const double seconds[1][UNIT_PASSES] = {
+        {factor * expected.seconds[UNIT_FORWARD], factor * expected.seconds[UNIT_BACKWARD]}};
+    capacity_ran(core, device, &work[unit], seconds, 1);
+}
+
+static void equal_devices_get_equal_slices_whatever_units_they_ran(void **state)
+{
+    (void)state;
+    struct bench bench;
+    begin(&bench, "alexnet-cifar", 600);
+    measure(&bench, 0, 1, 3);
+    measure(&bench, 1, 3, 1.0 / 3);
+    const struct class_groups *groups = plan(&bench);
+    assert_int_equal(groups->count, DEVICES);
+    print_message("widths of two equal devices: %.3f and %.3f\n", groups->group[0].width,
+                  groups->group[1].width);
+    assert_true(fabs(groups->group[0].width - groups->group[1].width) < 0.03);
+    end(&bench);
 }
 
 static void assert_batches(const struct bench *bench, const struct class_groups *groups)
@@ -346,6 +378,7 @@ int main(void)
         cmocka_unit_test(fewer_groups_have_a_batch_each),
         cmocka_unit_test(the_joint_phase_trains_on_the_uploaded_data),
         cmocka_unit_test(groups_of_unequal_devices_take_alike_expected_seconds),
+        cmocka_unit_test(equal_devices_get_equal_slices_whatever_units_they_ran),
         cmocka_unit_test(there_are_fewer_groups_if_they_would_have_less_than_a_batch),
         cmocka_unit_test(groups_are_equal_if_unequal_ones_would_have_less_than_a_batch),
     };
