@@ -241,7 +241,7 @@ def test_every_operation_documents_its_callers_and_problems():
 
 def test_the_contract_lists_the_types_of_events_that_the_core_publishes():
     published = set()
-    for file in (ROOT / "coordinator/core").glob("*.c"):
+    for file in (ROOT / "coordinator/core").rglob("*.c"):
         text = " ".join(file.read_text(encoding="utf-8").split()).replace("( ", "(")
         calls = re.findall(r"act_publish(?:_job)?\(core, ([^;]*)", text) + re.findall(
             r"set_state\(core, device, [A-Z_]+, ([^;]*)", text

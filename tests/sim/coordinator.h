@@ -6,8 +6,8 @@
 #define TESTS_SIM_COORDINATOR_H
 
 #include "coordinator/core/core.h"
-#include "coordinator/core/state/planning.h"
 #include "coordinator/core/placement/question.h"
+#include "coordinator/core/state/planning.h"
 #include "tests/sim/net.h"
 #include "tests/sim/rows.h"
 

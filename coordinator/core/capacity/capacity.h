@@ -9,11 +9,11 @@
 #ifndef COORDINATOR_CORE_CAPACITY_CAPACITY_H
 #define COORDINATOR_CORE_CAPACITY_CAPACITY_H
 
-#include "coordinator/core/capacity_row.h"
-#include "coordinator/core/core.h"
 #include "coordinator/core/capacity/donor.h"
 #include "coordinator/core/capacity/overhead.h"
 #include "coordinator/core/capacity/share.h"
+#include "coordinator/core/capacity_row.h"
+#include "coordinator/core/core.h"
 #include "coordinator/core/state/unit_work.h"
 
 struct device_slot;

@@ -3,13 +3,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "coordinator/core/state/act.h"
 #include "coordinator/core/capacity/capacity_rows.h"
+#include "coordinator/core/capacity/traffic.h"
+#include "coordinator/core/state/act.h"
 #include "coordinator/core/state/ids.h"
 #include "coordinator/core/state/keepers.h"
 #include "coordinator/core/state/layout.h"
 #include "coordinator/core/state/state.h"
-#include "coordinator/core/capacity/traffic.h"
 
 #define UNIT_SECONDS_MIN 1e-12
 #define UNIT_SECONDS_MAX 1e6

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/elementary.h"
-#include "coordinator/core/state/ids.h"
 #include "coordinator/core/capacity/relays.h"
+#include "coordinator/core/state/ids.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "libtrain/quant/codec.h"

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "coordinator/core/state/act.h"
 #include "coordinator/core/copies/holdings.h"
+#include "coordinator/core/state/act.h"
 #include "coordinator/core/state/keepers.h"
 #include "coordinator/core/state/mark.h"
 #include "coordinator/core/state/slots.h"

@@ -5,21 +5,21 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "coordinator/core/state/act.h"
 #include "coordinator/core/copies/center.h"
-#include "coordinator/core/state/deadlines.h"
-#include "coordinator/core/generation/ending.h"
 #include "coordinator/core/copies/exports.h"
 #include "coordinator/core/copies/holdings.h"
-#include "coordinator/core/state/keepers.h"
 #include "coordinator/core/copies/kept.h"
-#include "coordinator/core/state/mark.h"
-#include "coordinator/core/generation/progress.h"
 #include "coordinator/core/copies/rounds.h"
+#include "coordinator/core/generation/ending.h"
+#include "coordinator/core/generation/progress.h"
+#include "coordinator/core/generation/waiting.h"
+#include "coordinator/core/state/act.h"
+#include "coordinator/core/state/deadlines.h"
+#include "coordinator/core/state/keepers.h"
+#include "coordinator/core/state/mark.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/states.h"
-#include "coordinator/core/generation/waiting.h"
 
 /* The version is whole in the center. */
 static void center_done(struct core *core, struct job_slot *job)

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "coordinator/core/copies/collect.h"
-#include "coordinator/core/state/device.h"
 #include "coordinator/core/copies/holdings.h"
+#include "coordinator/core/copies/rounds.h"
+#include "coordinator/core/generation/progress.h"
+#include "coordinator/core/state/device.h"
 #include "coordinator/core/state/keepers.h"
 #include "coordinator/core/state/mark.h"
-#include "coordinator/core/generation/progress.h"
-#include "coordinator/core/copies/rounds.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/states.h"

@@ -4,11 +4,11 @@
 
 #include <inttypes.h>
 
-#include "coordinator/core/state/act.h"
 #include "coordinator/core/copies/center.h"
-#include "coordinator/core/generation/ending.h"
-#include "coordinator/core/failures/failure.h"
 #include "coordinator/core/copies/rounds.h"
+#include "coordinator/core/failures/failure.h"
+#include "coordinator/core/generation/ending.h"
+#include "coordinator/core/state/act.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/states.h"

@@ -5,13 +5,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "coordinator/core/state/act.h"
 #include "coordinator/core/copies/center.h"
-#include "coordinator/core/state/device.h"
+#include "coordinator/core/copies/kept.h"
 #include "coordinator/core/generation/early_stops.h"
 #include "coordinator/core/generation/ending.h"
+#include "coordinator/core/state/act.h"
+#include "coordinator/core/state/device.h"
 #include "coordinator/core/state/ids.h"
-#include "coordinator/core/copies/kept.h"
 #include "coordinator/core/state/mark.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/sort.h"
-#include "coordinator/core/state/device.h"
 #include "coordinator/core/copies/holdings.h"
+#include "coordinator/core/state/device.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 

@@ -2,9 +2,9 @@
 #ifndef COORDINATOR_CORE_COPIES_HELD_H
 #define COORDINATOR_CORE_COPIES_HELD_H
 
+#include "coordinator/core/copies/holdings.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/state/device.h"
-#include "coordinator/core/copies/holdings.h"
 
 struct device_slot;
 struct job_slot;

@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/state/device.h"
+#include "coordinator/core/capacity/traffic.h"
 #include "coordinator/core/copies/held.h"
+#include "coordinator/core/failures/links.h"
+#include "coordinator/core/failures/recovery.h"
+#include "coordinator/core/state/device.h"
 #include "coordinator/core/state/keepers.h"
 #include "coordinator/core/state/layout.h"
-#include "coordinator/core/failures/links.h"
-#include "coordinator/core/capacity/traffic.h"
-#include "coordinator/core/failures/recovery.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/states.h"

@@ -3,20 +3,20 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "coordinator/core/state/act.h"
+#include "coordinator/core/copies/holdings.h"
+#include "coordinator/core/copies/sources.h"
 #include "coordinator/core/failures/challenge.h"
-#include "coordinator/core/state/deadlines.h"
-#include "coordinator/core/state/device.h"
+#include "coordinator/core/failures/lease.h"
+#include "coordinator/core/failures/suspicion.h"
 #include "coordinator/core/generation/drain.h"
 #include "coordinator/core/generation/drift.h"
-#include "coordinator/core/copies/holdings.h"
-#include "coordinator/core/failures/lease.h"
+#include "coordinator/core/state/act.h"
+#include "coordinator/core/state/deadlines.h"
+#include "coordinator/core/state/device.h"
 #include "coordinator/core/state/mark.h"
 #include "coordinator/core/state/slots.h"
-#include "coordinator/core/copies/sources.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/states.h"
-#include "coordinator/core/failures/suspicion.h"
 #include "coordinator/core/state/text.h"
 
 void devices_on_contact(struct core *core, const struct event *event)

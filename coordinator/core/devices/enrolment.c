@@ -6,15 +6,15 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "coordinator/core/state/act.h"
 #include "coordinator/core/copies/center.h"
-#include "coordinator/core/failures/challenge.h"
-#include "coordinator/core/state/device.h"
-#include "coordinator/core/generation/drain.h"
 #include "coordinator/core/copies/holdings.h"
 #include "coordinator/core/devices/identity.h"
-#include "coordinator/core/state/ids.h"
+#include "coordinator/core/failures/challenge.h"
 #include "coordinator/core/failures/lease.h"
+#include "coordinator/core/generation/drain.h"
+#include "coordinator/core/state/act.h"
+#include "coordinator/core/state/device.h"
+#include "coordinator/core/state/ids.h"
 #include "coordinator/core/state/mark.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"

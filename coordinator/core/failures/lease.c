@@ -2,15 +2,15 @@
  * the coordinator itself could not listen does not count. */
 #include "coordinator/core/failures/lease.h"
 
-#include "coordinator/core/state/act.h"
 #include "coordinator/core/copies/center.h"
+#include "coordinator/core/copies/sources.h"
 #include "coordinator/core/failures/challenge.h"
+#include "coordinator/core/failures/failure.h"
+#include "coordinator/core/state/act.h"
 #include "coordinator/core/state/deadlines.h"
 #include "coordinator/core/state/device.h"
-#include "coordinator/core/failures/failure.h"
 #include "coordinator/core/state/mark.h"
 #include "coordinator/core/state/slots.h"
-#include "coordinator/core/copies/sources.h"
 #include "coordinator/core/state/state.h"
 
 /* Whether the device only takes a place in the table: it did not join by a token, no plan had it,

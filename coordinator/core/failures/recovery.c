@@ -3,14 +3,14 @@
  * version exists, the job resumes from the center. */
 #include "coordinator/core/failures/recovery.h"
 
+#include "coordinator/core/copies/held.h"
+#include "coordinator/core/placement/strategy.h"
 #include "coordinator/core/state/deadlines.h"
 #include "coordinator/core/state/device.h"
-#include "coordinator/core/copies/held.h"
 #include "coordinator/core/state/keepers.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/states.h"
-#include "coordinator/core/placement/strategy.h"
 
 /* ---- the newest version that is whole ---- */
 

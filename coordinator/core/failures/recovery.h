@@ -2,8 +2,8 @@
 #ifndef COORDINATOR_CORE_FAILURES_RECOVERY_H
 #define COORDINATOR_CORE_FAILURES_RECOVERY_H
 
-#include "coordinator/core/state/device.h"
 #include "coordinator/core/copies/holdings.h"
+#include "coordinator/core/state/device.h"
 
 struct core;
 struct job_slot;

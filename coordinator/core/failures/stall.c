@@ -5,11 +5,11 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "coordinator/core/state/act.h"
 #include "coordinator/core/failures/avoidance.h"
 #include "coordinator/core/failures/challenge.h"
-#include "coordinator/core/state/deadlines.h"
 #include "coordinator/core/failures/failure.h"
+#include "coordinator/core/state/act.h"
+#include "coordinator/core/state/deadlines.h"
 #include "coordinator/core/state/mark.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"

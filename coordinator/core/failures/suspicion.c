@@ -7,17 +7,17 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/state/act.h"
+#include "coordinator/core/copies/sources.h"
 #include "coordinator/core/failures/avoidance.h"
-#include "coordinator/core/placement/candidates.h"
 #include "coordinator/core/failures/challenge.h"
-#include "coordinator/core/state/device.h"
 #include "coordinator/core/failures/failure.h"
 #include "coordinator/core/failures/lease.h"
 #include "coordinator/core/failures/links.h"
+#include "coordinator/core/placement/candidates.h"
 #include "coordinator/core/placement/matching.h"
+#include "coordinator/core/state/act.h"
+#include "coordinator/core/state/device.h"
 #include "coordinator/core/state/slots.h"
-#include "coordinator/core/copies/sources.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/states.h"
 

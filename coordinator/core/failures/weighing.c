@@ -3,15 +3,15 @@
  * cost as much as retraining. */
 #include "coordinator/core/failures/weighing.h"
 
-#include "coordinator/core/state/deadlines.h"
-#include "coordinator/core/state/device.h"
 #include "coordinator/core/copies/held.h"
 #include "coordinator/core/failures/incidents.h"
 #include "coordinator/core/failures/links.h"
 #include "coordinator/core/failures/recovery.h"
+#include "coordinator/core/placement/strategy.h"
+#include "coordinator/core/state/deadlines.h"
+#include "coordinator/core/state/device.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
-#include "coordinator/core/placement/strategy.h"
 
 #define OLDER_MAX 8 /* versions to search for a reachable version */
 #define STUCK_MIN 2 /* failures to load a version before an older one is considered */

@@ -4,19 +4,19 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/gossip/gossip_job.h"
+#include "coordinator/core/capacity/relays.h"
 #include "coordinator/core/copies/holdings.h"
+#include "coordinator/core/copies/sources.h"
+#include "coordinator/core/generation/tuning.h"
+#include "coordinator/core/gossip/gossip_job.h"
+#include "coordinator/core/placement/peers.h"
+#include "coordinator/core/placement/strategy.h"
 #include "coordinator/core/state/keepers.h"
 #include "coordinator/core/state/layout.h"
-#include "coordinator/core/placement/peers.h"
-#include "coordinator/core/capacity/relays.h"
 #include "coordinator/core/state/slots.h"
-#include "coordinator/core/copies/sources.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/states.h"
-#include "coordinator/core/placement/strategy.h"
 #include "coordinator/core/state/text.h"
-#include "coordinator/core/generation/tuning.h"
 #include "schema/job_check.h"
 
 /* ---- allowed callers ---- */

@@ -6,23 +6,23 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "coordinator/core/state/act.h"
-#include "coordinator/core/placement/asking.h"
+#include "coordinator/core/capacity/profile.h"
+#include "coordinator/core/capacity/traffic.h"
 #include "coordinator/core/failures/avoidance.h"
-#include "coordinator/core/state/device.h"
 #include "coordinator/core/generation/drift.h"
 #include "coordinator/core/generation/generations.h"
+#include "coordinator/core/generation/progress.h"
+#include "coordinator/core/placement/asking.h"
+#include "coordinator/core/placement/scheduler.h"
+#include "coordinator/core/placement/strategy.h"
+#include "coordinator/core/state/act.h"
+#include "coordinator/core/state/device.h"
 #include "coordinator/core/state/keepers.h"
 #include "coordinator/core/state/layout.h"
 #include "coordinator/core/state/mark.h"
-#include "coordinator/core/capacity/profile.h"
-#include "coordinator/core/generation/progress.h"
-#include "coordinator/core/placement/scheduler.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/states.h"
-#include "coordinator/core/placement/strategy.h"
-#include "coordinator/core/capacity/traffic.h"
 
 #define REBUILD_SECONDS 1.0 /* assumed for a plan that has not been prepared yet */
 #define LONGEST_MS 1e12

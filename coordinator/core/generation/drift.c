@@ -7,9 +7,9 @@
 #include <math.h>
 
 #include "coordinator/core/capacity/capacity.h"
+#include "coordinator/core/generation/progress.h"
 #include "coordinator/core/state/layout.h"
 #include "coordinator/core/state/mark.h"
-#include "coordinator/core/generation/progress.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/states.h"

@@ -6,9 +6,9 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "coordinator/core/generation/progress.h"
 #include "coordinator/core/state/act.h"
 #include "coordinator/core/state/mark.h"
-#include "coordinator/core/generation/progress.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/text.h"
 #include "schema/job_check.h"

@@ -2,8 +2,8 @@
 #ifndef COORDINATOR_CORE_GENERATION_GENERATIONS_H
 #define COORDINATOR_CORE_GENERATION_GENERATIONS_H
 
-#include "coordinator/core/failures/avoidance.h"
 #include "coordinator/core/core.h"
+#include "coordinator/core/failures/avoidance.h"
 #include "coordinator/core/state/device.h"
 
 struct job_slot;

@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "coordinator/core/state/act.h"
 #include "coordinator/core/failures/failure.h"
+#include "coordinator/core/state/act.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/states.h"

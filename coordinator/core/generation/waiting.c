@@ -6,11 +6,11 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "coordinator/core/state/device.h"
-#include "coordinator/core/generation/ending.h"
-#include "coordinator/core/state/mark.h"
-#include "coordinator/core/generation/progress.h"
 #include "coordinator/core/failures/recovery.h"
+#include "coordinator/core/generation/ending.h"
+#include "coordinator/core/generation/progress.h"
+#include "coordinator/core/state/device.h"
+#include "coordinator/core/state/mark.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/states.h"
 #include "coordinator/core/state/text.h"

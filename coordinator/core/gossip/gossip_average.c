@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/state/deadlines.h"
 #include "coordinator/core/gossip/gossip_inside.h"
+#include "coordinator/core/state/deadlines.h"
 
 size_t gossip_present(const struct gossip *gossip)
 {

@@ -2,13 +2,13 @@
 
 #include <inttypes.h>
 
-#include "coordinator/core/placement/candidates.h"
 #include "coordinator/core/gossip/gossip_parts.h"
 #include "coordinator/core/parts/groups.h"
-#include "coordinator/core/placement/local_data.h"
 #include "coordinator/core/parts/local_groups.h"
-#include "coordinator/core/state/planning.h"
+#include "coordinator/core/placement/candidates.h"
+#include "coordinator/core/placement/local_data.h"
 #include "coordinator/core/placement/problem.h"
+#include "coordinator/core/state/planning.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/text.h"

@@ -3,12 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "coordinator/core/state/act.h"
 #include "coordinator/core/gossip/gossip_parts.h"
 #include "coordinator/core/gossip/gossip_records.h"
 #include "coordinator/core/parts/groups.h"
-#include "coordinator/core/placement/local_data.h"
 #include "coordinator/core/parts/local_groups.h"
+#include "coordinator/core/placement/local_data.h"
+#include "coordinator/core/state/act.h"
 #include "coordinator/core/state/mark.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"

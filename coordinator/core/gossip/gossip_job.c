@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/core/state/act.h"
+#include "coordinator/core/failures/stall.h"
 #include "coordinator/core/gossip/gossip_form.h"
 #include "coordinator/core/gossip/gossip_groups.h"
 #include "coordinator/core/gossip/gossip_life.h"
@@ -13,8 +13,8 @@
 #include "coordinator/core/gossip/gossip_result.h"
 #include "coordinator/core/parts/groups.h"
 #include "coordinator/core/parts/local_groups.h"
+#include "coordinator/core/state/act.h"
 #include "coordinator/core/state/slots.h"
-#include "coordinator/core/failures/stall.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/text.h"
 #include "schema/job_check.h"

@@ -4,10 +4,10 @@
 #ifndef COORDINATOR_CORE_GOSSIP_GOSSIP_JOB_H
 #define COORDINATOR_CORE_GOSSIP_GOSSIP_JOB_H
 
+#include "coordinator/core/failures/incidents.h"
 #include "coordinator/core/gossip/gossip.h"
 #include "coordinator/core/gossip/gossip_claims.h"
 #include "coordinator/core/gossip/gossip_watch.h"
-#include "coordinator/core/failures/incidents.h"
 #include "coordinator/core/parts/parent_row.h"
 #include "schema/mix_duty.h"
 

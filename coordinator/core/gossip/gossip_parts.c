@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/placement/local_data.h"
+#include "coordinator/core/capacity/traffic.h"
 #include "coordinator/core/parts/part_spec.h"
+#include "coordinator/core/placement/local_data.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/text.h"
-#include "coordinator/core/capacity/traffic.h"
 #include "libtrain/model/cost.h"
 #include "libtrain/model/shards.h"
 #include "schema/job_check.h"

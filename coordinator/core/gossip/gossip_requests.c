@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/state/act.h"
 #include "coordinator/core/gossip/gossip_forecast.h"
 #include "coordinator/core/gossip/gossip_parts.h"
-#include "coordinator/core/parts/groups.h"
 #include "coordinator/core/jobs/jobs.h"
+#include "coordinator/core/parts/groups.h"
+#include "coordinator/core/state/act.h"
 #include "coordinator/core/state/state.h"
 
 /* The least number of groups must have a batch each. */

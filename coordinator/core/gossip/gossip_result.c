@@ -4,13 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "coordinator/core/state/act.h"
 #include "coordinator/core/copies/exports.h"
+#include "coordinator/core/copies/kept.h"
 #include "coordinator/core/gossip/gossip_groups.h"
 #include "coordinator/core/gossip/gossip_job.h"
 #include "coordinator/core/gossip/gossip_records.h"
 #include "coordinator/core/parts/groups.h"
-#include "coordinator/core/copies/kept.h"
+#include "coordinator/core/state/act.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/text.h"

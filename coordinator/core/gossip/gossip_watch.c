@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-#include "coordinator/core/state/act.h"
 #include "coordinator/core/gossip/gossip_groups.h"
 #include "coordinator/core/parts/groups.h"
+#include "coordinator/core/state/act.h"
 #include "coordinator/core/state/state.h"
 
 static void measure(struct core *core, const struct job *job, int64_t step, int name, double value)

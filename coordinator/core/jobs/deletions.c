@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "coordinator/core/state/act.h"
 #include "coordinator/core/copies/center.h"
 #include "coordinator/core/copies/kept.h"
+#include "coordinator/core/state/act.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/text.h"

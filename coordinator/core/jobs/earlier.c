@@ -4,12 +4,12 @@
 
 #include <inttypes.h>
 
+#include "coordinator/core/placement/strategy.h"
 #include "coordinator/core/state/act.h"
 #include "coordinator/core/state/device.h"
 #include "coordinator/core/state/layout.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
-#include "coordinator/core/placement/strategy.h"
 
 static bool is_present(const struct job_slot *job, const struct plan *plan)
 {

@@ -6,19 +6,19 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "coordinator/core/jobs/previews.h"
+#include "coordinator/core/jobs/servers_forecast.h"
+#include "coordinator/core/parts/part_spec.h"
 #include "coordinator/core/placement/asking.h"
 #include "coordinator/core/placement/matching.h"
-#include "coordinator/core/parts/part_spec.h"
+#include "coordinator/core/placement/strategy.h"
 #include "coordinator/core/state/planning.h"
-#include "coordinator/core/jobs/previews.h"
-#include "coordinator/core/submodel/savings.h"
-#include "coordinator/core/jobs/servers_forecast.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
-#include "coordinator/core/placement/strategy.h"
+#include "coordinator/core/state/text.h"
+#include "coordinator/core/submodel/savings.h"
 #include "coordinator/core/submodel/submodel_parts.h"
 #include "coordinator/core/submodel/submodel_plan.h"
-#include "coordinator/core/state/text.h"
 #include "schema/job_check.h"
 
 /* The searches in their order. The first is only for servers and workers; the searches after

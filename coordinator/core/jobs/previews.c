@@ -2,10 +2,10 @@
 
 #include <math.h>
 
+#include "coordinator/core/placement/strategy.h"
 #include "coordinator/core/state/planning.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
-#include "coordinator/core/placement/strategy.h"
 #include "coordinator/core/state/text.h"
 
 #define SAME 1e-9 /* relative rounding error between sums of the same times in another order */

@@ -1,7 +1,7 @@
 #include "coordinator/core/jobs/servers_forecast.h"
 
-#include "coordinator/core/state/planning.h"
 #include "coordinator/core/jobs/previews.h"
+#include "coordinator/core/state/planning.h"
 
 static double step_seconds_of(const struct event_planned *answer)
 {

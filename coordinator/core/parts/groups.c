@@ -5,15 +5,15 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/state/act.h"
 #include "coordinator/core/generation/ending.h"
-#include "coordinator/core/state/ids.h"
 #include "coordinator/core/jobs/jobs.h"
-#include "coordinator/core/submodel/savings.h"
+#include "coordinator/core/state/act.h"
+#include "coordinator/core/state/ids.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/states.h"
 #include "coordinator/core/state/text.h"
+#include "coordinator/core/submodel/savings.h"
 
 /* ---- parts ---- */
 

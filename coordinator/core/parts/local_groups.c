@@ -3,14 +3,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "coordinator/core/state/device.h"
 #include "coordinator/core/parts/groups.h"
 #include "coordinator/core/placement/local_data.h"
 #include "coordinator/core/placement/matching.h"
+#include "coordinator/core/state/device.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
-#include "coordinator/core/submodel/submodel_parts.h"
 #include "coordinator/core/state/text.h"
+#include "coordinator/core/submodel/submodel_parts.h"
 #include "schema/job_check.h"
 
 /* Whether the offer has the group's classes, if the job divides classes, and a batch of samples. */

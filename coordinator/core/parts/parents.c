@@ -2,10 +2,10 @@
 
 #include <inttypes.h>
 
-#include "coordinator/core/state/act.h"
 #include "coordinator/core/gossip/gossip_job.h"
 #include "coordinator/core/gossip/gossip_requests.h"
 #include "coordinator/core/parts/groups.h"
+#include "coordinator/core/state/act.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/states.h"

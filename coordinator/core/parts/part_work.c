@@ -1,8 +1,8 @@
 #include "coordinator/core/parts/part_work.h"
 
 #include "coordinator/core/parts/groups.h"
-#include "coordinator/core/submodel/savings.h"
 #include "coordinator/core/state/state.h"
+#include "coordinator/core/submodel/savings.h"
 #include "schema/job_check.h"
 
 /* Each version counts once. If the coordinator did not know that a plan ran, the versions of this

@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/state/act.h"
 #include "coordinator/core/failures/avoidance.h"
-#include "coordinator/core/placement/candidates.h"
 #include "coordinator/core/failures/failure.h"
-#include "coordinator/core/state/layout.h"
+#include "coordinator/core/placement/candidates.h"
 #include "coordinator/core/placement/placement.h"
+#include "coordinator/core/state/act.h"
+#include "coordinator/core/state/layout.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/states.h"

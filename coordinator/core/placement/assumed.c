@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/state/planning.h"
 #include "coordinator/core/capacity/profile.h"
+#include "coordinator/core/state/planning.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/text.h"

@@ -3,16 +3,16 @@
 #include <math.h>
 #include <string.h>
 
-#include "coordinator/core/placement/assumed.h"
+#include "coordinator/core/capacity/profile.h"
 #include "coordinator/core/failures/avoidance.h"
+#include "coordinator/core/placement/assumed.h"
+#include "coordinator/core/placement/shortage.h"
+#include "coordinator/core/placement/strategy.h"
 #include "coordinator/core/state/device.h"
 #include "coordinator/core/state/planning.h"
-#include "coordinator/core/capacity/profile.h"
-#include "coordinator/core/placement/shortage.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/states.h"
-#include "coordinator/core/placement/strategy.h"
 #include "coordinator/core/state/text.h"
 #include "libtrain/model/cost.h"
 

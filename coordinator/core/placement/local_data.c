@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "coordinator/core/generation/early_stops.h"
-#include "coordinator/core/state/mark.h"
 #include "coordinator/core/placement/matching.h"
+#include "coordinator/core/state/mark.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "schema/job_check.h"

@@ -2,12 +2,12 @@
 
 #include <string.h>
 
-#include "coordinator/core/state/keepers.h"
-#include "coordinator/core/state/layout.h"
 #include "coordinator/core/placement/peers.h"
-#include "coordinator/core/state/planning_servers.h"
 #include "coordinator/core/placement/servers_memory.h"
 #include "coordinator/core/placement/servers_problem.h"
+#include "coordinator/core/state/keepers.h"
+#include "coordinator/core/state/layout.h"
+#include "coordinator/core/state/planning_servers.h"
 #include "coordinator/core/state/state.h"
 #include "schema/stage_role.h"
 

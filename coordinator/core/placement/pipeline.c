@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-#include "coordinator/core/state/keepers.h"
 #include "coordinator/core/placement/matching.h"
 #include "coordinator/core/placement/peers.h"
-#include "coordinator/core/state/planning.h"
 #include "coordinator/core/placement/problem.h"
+#include "coordinator/core/state/keepers.h"
+#include "coordinator/core/state/planning.h"
 #include "coordinator/core/state/state.h"
 
 /* ---- the plan ---- */

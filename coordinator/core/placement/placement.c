@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "coordinator/core/placement/shortage.h"
+#include "coordinator/core/placement/strategy.h"
 #include "coordinator/core/state/keepers.h"
 #include "coordinator/core/state/layout.h"
 #include "coordinator/core/state/planning.h"
-#include "coordinator/core/placement/shortage.h"
-#include "coordinator/core/placement/strategy.h"
 #include "coordinator/core/state/text.h"
 
 #define BLOB_HEADER_BYTES 16384 /* of a unit's blob, at most */

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "coordinator/core/placement/codecs.h"
-#include "coordinator/core/state/planning.h"
 #include "coordinator/core/placement/pool.h"
-#include "libtrain/schedule/link.h"
+#include "coordinator/core/state/planning.h"
 #include "libtrain/memory/memory.h"
+#include "libtrain/schedule/link.h"
 #include "schema/job_check.h"
 
 _Static_assert(STAGES_MAX <= PARTITION_STAGES_MAX &&

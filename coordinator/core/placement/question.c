@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "coordinator/core/state/planning.h"
 #include "coordinator/core/placement/strategy.h"
+#include "coordinator/core/state/planning.h"
 #include "libtrain/memory/arena.h"
 
 int question_new(struct planning **out, struct err *err)

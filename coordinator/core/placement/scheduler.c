@@ -4,17 +4,17 @@
 
 #include <string.h>
 
-#include "coordinator/core/state/act.h"
+#include "coordinator/core/failures/recovery.h"
+#include "coordinator/core/generation/generations.h"
+#include "coordinator/core/generation/waiting.h"
 #include "coordinator/core/placement/asking.h"
 #include "coordinator/core/placement/candidates.h"
-#include "coordinator/core/state/device.h"
-#include "coordinator/core/generation/generations.h"
 #include "coordinator/core/placement/matching.h"
-#include "coordinator/core/failures/recovery.h"
+#include "coordinator/core/state/act.h"
+#include "coordinator/core/state/device.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/states.h"
-#include "coordinator/core/generation/waiting.h"
 
 /* Most plans in one step. The others wait for the next step, so that heartbeats are not delayed.
  * They also wait if the searches of the step have used up their work. */

@@ -1,7 +1,7 @@
 #include "coordinator/core/placement/servers_memory.h"
 
-#include "coordinator/core/state/planning_servers.h"
 #include "coordinator/core/placement/pool.h"
+#include "coordinator/core/state/planning_servers.h"
 
 #define MEMORY_WORK 0.7 /* work of one op of a stage; unit: PARTITION_MEMORY_WORK_MAX */
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/state/planning_servers.h"
 #include "coordinator/core/placement/pool.h"
 #include "coordinator/core/placement/servers_memory.h"
+#include "coordinator/core/state/planning_servers.h"
 #include "coordinator/plan/servers_play.h"
 #include "libtrain/model/layers.h"
 #include "libtrain/schedule/link.h"

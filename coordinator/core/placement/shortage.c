@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "coordinator/core/state/device.h"
 #include "coordinator/core/placement/matching.h"
+#include "coordinator/core/state/device.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/text.h"

@@ -9,12 +9,12 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "coordinator/core/state/solution.h"
 #include "coordinator/core/capacity/traffic.h"
+#include "coordinator/core/state/solution.h"
 #include "libtrain/memory/memory.h"
 #include "schema/assignment.h"
-#include "schema/plan.h"
 #include "schema/job_preview.h"
+#include "schema/plan.h"
 #include "schema/submodel.h"
 
 struct core;

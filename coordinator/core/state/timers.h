@@ -2,8 +2,8 @@
 #ifndef COORDINATOR_CORE_STATE_TIMERS_H
 #define COORDINATOR_CORE_STATE_TIMERS_H
 
-#include "coordinator/core/core.h"
 #include "coordinator/core/copies/rounds.h"
+#include "coordinator/core/core.h"
 
 struct job_slot;
 

@@ -5,8 +5,8 @@
 #ifndef COORDINATOR_CORE_SUBMODEL_SLICE_LOADS_H
 #define COORDINATOR_CORE_SUBMODEL_SLICE_LOADS_H
 
-#include "coordinator/core/submodel/class_groups.h"
 #include "coordinator/core/core.h"
+#include "coordinator/core/submodel/class_groups.h"
 #include "libtrain/model/slim.h"
 
 struct plan_question;

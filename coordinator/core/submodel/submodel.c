@@ -5,18 +5,18 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/state/act.h"
 #include "coordinator/core/copies/exports.h"
 #include "coordinator/core/parts/groups.h"
 #include "coordinator/core/parts/part_progress.h"
 #include "coordinator/core/parts/part_work.h"
+#include "coordinator/core/state/act.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
+#include "coordinator/core/state/text.h"
 #include "coordinator/core/submodel/submodel_local.h"
 #include "coordinator/core/submodel/submodel_parts.h"
 #include "coordinator/core/submodel/submodel_plan.h"
 #include "coordinator/core/submodel/submodel_repeats.h"
-#include "coordinator/core/state/text.h"
 #include "schema/job_check.h"
 
 /* The quality gate: the mean recall must exceed chance by RECALL_MARGIN. The recall of each class

@@ -4,10 +4,10 @@
 #ifndef COORDINATOR_CORE_SUBMODEL_SUBMODEL_DIVIDE_H
 #define COORDINATOR_CORE_SUBMODEL_SUBMODEL_DIVIDE_H
 
-#include "coordinator/core/submodel/class_groups.h"
 #include "coordinator/core/state/planning.h"
-#include "coordinator/core/submodel/slice_loads.h"
 #include "coordinator/core/state/state.h"
+#include "coordinator/core/submodel/class_groups.h"
+#include "coordinator/core/submodel/slice_loads.h"
 
 /* Write the least share of the channels that a group may have. ERR_INVALID as slim_check. */
 NODISCARD int submodel_width_min(const struct model *model, size_t stem,

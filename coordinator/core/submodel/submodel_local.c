@@ -4,15 +4,15 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/state/act.h"
-#include "coordinator/core/submodel/class_owners.h"
 #include "coordinator/core/parts/groups.h"
-#include "coordinator/core/placement/local_data.h"
 #include "coordinator/core/parts/local_groups.h"
+#include "coordinator/core/placement/local_data.h"
+#include "coordinator/core/state/act.h"
 #include "coordinator/core/state/slots.h"
+#include "coordinator/core/state/text.h"
+#include "coordinator/core/submodel/class_owners.h"
 #include "coordinator/core/submodel/submodel_divide.h"
 #include "coordinator/core/submodel/submodel_parts.h"
-#include "coordinator/core/state/text.h"
 
 _Static_assert(OWNERS_MAX == PLANNING_DEVICES_MAX, "a device has one place in both");
 

@@ -3,8 +3,8 @@
 #ifndef COORDINATOR_CORE_SUBMODEL_SUBMODEL_PARTS_H
 #define COORDINATOR_CORE_SUBMODEL_SUBMODEL_PARTS_H
 
-#include "coordinator/core/submodel/class_groups.h"
 #include "coordinator/core/core.h"
+#include "coordinator/core/submodel/class_groups.h"
 
 struct parent_slot;
 

@@ -4,12 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "coordinator/core/submodel/class_groups.h"
-#include "coordinator/core/submodel/class_preferences.h"
 #include "coordinator/core/state/planning.h"
-#include "coordinator/core/submodel/slice_loads.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
+#include "coordinator/core/submodel/class_groups.h"
+#include "coordinator/core/submodel/class_preferences.h"
+#include "coordinator/core/submodel/slice_loads.h"
 #include "coordinator/core/submodel/submodel_divide.h"
 #include "coordinator/core/submodel/submodel_local.h"
 #include "coordinator/core/submodel/submodel_parts.h"

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/state/act.h"
-#include "coordinator/core/parts/groups.h"
 #include "coordinator/core/jobs/jobs.h"
+#include "coordinator/core/parts/groups.h"
+#include "coordinator/core/state/act.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/states.h"

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "coordinator/core/jobs/forecast.h"
-#include "coordinator/core/placement/placement.h"
 #include "coordinator/core/jobs/previews.h"
+#include "coordinator/core/placement/placement.h"
 #include "coordinator/core/state/state.h"
 #include "tests/unit/coordinator_core/servers_story.h"
 

@@ -2,10 +2,10 @@
  */
 #include <string.h>
 
+#include "coordinator/core/capacity/traffic.h"
 #include "coordinator/core/placement/parameter_server.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
-#include "coordinator/core/capacity/traffic.h"
 #include "libtrain/model/segments.h"
 #include "tests/unit/coordinator_core/story.h"
 

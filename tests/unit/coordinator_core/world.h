@@ -6,8 +6,8 @@
 
 #include "base/buf.h"
 #include "coordinator/core/core.h"
-#include "coordinator/core/state/planning.h"
 #include "coordinator/core/placement/question.h"
+#include "coordinator/core/state/planning.h"
 #include "tests/support/test.h"
 #include "tests/unit/coordinator_core/agent.h"
 
