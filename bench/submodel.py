@@ -482,7 +482,8 @@ def main():
     part = "slow" if options.slow else "data" if options.data else "default"
     cases = {"slow": SLOW, "data": RECORDED, "default": DEFAULT}[part]
     seeds = range(1, 1 + (1 if options.slow else options.seeds))
-    options.until = time.monotonic() + 60 * (options.minutes or MINUTES[part])
+    minutes = MINUTES[part] if options.minutes is None else options.minutes
+    options.until = time.monotonic() + 60 * minutes
     kept = Kept(options.rows)
     rows, left = [], 0
     say(f"finished runs are kept in {options.rows}")
