@@ -261,7 +261,9 @@ static void print_table(const struct report *report, const size_t *class, size_t
                           report->confusion[class[i] * report -> config.classes + class[k]]);
         }
         const char *name = label_name(report, class[i]);
-        (void)fprintf(out, "%s%s", name ? "  " : "", name ? name : "");
+        if (name) {
+            (void)fprintf(out, "  %s", name);
+        }
     }
     (void)fprintf(out, "\n");
 }

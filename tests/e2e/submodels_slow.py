@@ -5,6 +5,7 @@ little accuracy. A pause or a cancel leaves no job at work and no blob without a
 
 import contextlib
 import functools
+import itertools
 import json
 import pathlib
 import sqlite3
@@ -79,39 +80,27 @@ def restart(fleet):
 # ---- what is left behind ----
 
 
-def hashes_in_rows(state):
-    """Every hash that a row of the coordinator names."""
-    with contextlib.closing(sqlite3.connect(f"file:{state}?mode=ro", uri=True)) as database:
-        return "\n".join(
-            text
-            for table in ("checkpoints", "center_units", "datasets", "jobs")
-            for (text,) in database.execute(f"SELECT document FROM {table}")
-        )
-
-
-def hashes_of_blobs(state):
-    """The hashes of the models and of the center's units."""
-    with contextlib.closing(sqlite3.connect(f"file:{state}?mode=ro", uri=True)) as database:
-        return {
-            json.loads(document)["sha256"]
-            for table in ("checkpoints", "center_units")
-            for (document,) in database.execute(f"SELECT document FROM {table}")
-        }
+def column(database, query):
+    with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as opened:
+        return [value for (value,) in opened.execute(query)]
 
 
 def loose_ends(fleet):
     """(blobs that no row names, hashes of rows that no blob has)"""
     place = pathlib.Path(fleet.path) / "coordinator"
-    rows = hashes_in_rows(place / "state.db")
-    with contextlib.closing(
-        sqlite3.connect(f"file:{place / 'checkpoints.db'}?mode=ro", uri=True)
-    ) as database:
-        blobs = {
-            sha256
-            for (sha256,) in database.execute("SELECT sha256 FROM blobs WHERE sha256 IS NOT NULL")
-        }
-    loose = {sha256 for sha256 in blobs if sha256 not in rows}
-    return loose, hashes_of_blobs(place / "state.db") - blobs
+    documents = {
+        table: column(place / "state.db", f"SELECT document FROM {table}")
+        for table in ("checkpoints", "center_units", "datasets", "jobs")
+    }
+    named = "\n".join(itertools.chain.from_iterable(documents.values()))
+    needed = {
+        json.loads(document)["sha256"]
+        for document in documents["checkpoints"] + documents["center_units"]
+    }
+    blobs = set(
+        column(place / "checkpoints.db", "SELECT sha256 FROM blobs WHERE sha256 IS NOT NULL")
+    )
+    return {sha256 for sha256 in blobs if sha256 not in named}, needed - blobs
 
 
 def check_nothing_is_left(fleet):

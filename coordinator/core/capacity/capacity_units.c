@@ -162,7 +162,7 @@ void capacity_units(const struct core *core, const struct device_slot *device,
     predict_units(core, capacity, capacity, work, count, update_passes, out);
 }
 
-void capacity_alike_units(const struct core *core, const struct device_slot *device,
+void capacity_fleet_units(const struct core *core, const struct device_slot *device,
                           const struct unit_work *work, size_t count, double update_passes,
                           struct capacity_unit *out)
 {

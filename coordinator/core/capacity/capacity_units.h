@@ -22,9 +22,9 @@ struct capacity_unit {
 void capacity_units(const struct core *core, const struct device_slot *device,
                     const struct unit_work *work, size_t count, double update_passes,
                     struct capacity_unit *out);
-/* The same by the regression of all devices in place of the device's own: devices that ran other
- * units are compared alike. */
-void capacity_alike_units(const struct core *core, const struct device_slot *device,
+/* The same by the regression that all devices taught, without the device's own. It compares devices
+ * that ran different units. */
+void capacity_fleet_units(const struct core *core, const struct device_slot *device,
                           const struct unit_work *work, size_t count, double update_passes,
                           struct capacity_unit *out);
 /* The same for a device of which only a probe is known. */

@@ -10,7 +10,7 @@
 
 #define CLASS_PREFERENCES_SLACK 0.1 /* by which the load of a group may rise */
 
-/* Read the label, without classes from class_count on. Return whether it has the form of
+/* Read the label and drop the classes from class_count on. Return whether it has the form of
  * class_ranges.h and names a class below class_count. */
 bool class_preferences_read(const char *text, size_t class_count, struct class_ranges *out);
 /* Swap classes between groups so that groups get classes that they prefer, as long as no load rises

@@ -50,9 +50,9 @@ static double predict(const struct core *core, const struct plan_question *quest
     const char *like = assumed ? assumed->like.text : id->text;
     const struct device_slot *device = slots_device(core, like);
     if (device) {
-        /* The regressions of two equal devices that ran other units of the stem can differ by half
-         * on a slice that neither has run. */
-        capacity_alike_units(core, device, work, count, update_passes, out);
+        /* Two equal devices run different units of the stem. Their own regressions can then differ
+         * by half on a slice that neither has run. */
+        capacity_fleet_units(core, device, work, count, update_passes, out);
     } else {
         capacity_probed_units(core, assumed->gflops * 1e9, assumed->memory_bytes_per_second, work,
                               count, update_passes, out);
