@@ -29,8 +29,8 @@ enum field_flag {
     FIELD_REQUIRED = 1,
     FIELD_NULLABLE = 2,
     FIELD_OUTPUT = 4,     /* written, and rejected when read */
-    FIELD_SKIP_EMPTY = 8, /* not written while it has its zero value; a record: while all its
-                             members have theirs */
+    FIELD_SKIP_EMPTY = 8, /* not written while it has its zero value (a record: while all its
+                             members have theirs), which is its default as well */
     FIELD_INPUT = 16,     /* read, never written */
     FIELD_PRESENCE =
         32, /* with FIELD_NULLABLE: the bool at presence_offset, not the zero value, marks null */

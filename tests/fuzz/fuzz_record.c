@@ -119,7 +119,8 @@ static int read_whole(const json_t *value, struct whole *out, struct record_faul
 {
     struct err err = {0};
     memset(out, 0, sizeof(*out));
-    memcpy(out->part.name, "part", sizeof("part"));
+    out->kind = 1; /* defaults, where zero has a form of its own */
+    out->count = 7;
     faults->count = 0;
     faults->more = false;
     int rc = record_read(&whole_record, value, "/base", out, faults, &err);

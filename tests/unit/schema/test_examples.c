@@ -257,12 +257,42 @@ static void invalid_examples_give_exactly_the_stated_faults(void **state)
     }
 }
 
+/* Recursion is bounded by the nesting of the tables. */
+static void check_no_default_where_left_out(const struct record *record, const char *value)
+{
+    json_auto_t *written = record_write(record, value);
+    assert_non_null(written);
+    for (size_t i = 0; i < record->field_count; i++) {
+        const struct field *field = &record->fields[i];
+        if ((field->flags & FIELD_SKIP_EMPTY) && json_object_get(written, field->name)) {
+            fail_msg("%s.%s has a default: left out for zero, it is read as the default",
+                     record->name, field->name);
+        }
+        if (field->type == FIELD_RECORD) {
+            check_no_default_where_left_out(field->record, value + field->offset);
+        }
+    }
+}
+
+static void a_field_that_is_left_out_for_zero_has_no_other_default(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < records_count; i++) {
+        void *value = records_new(&records_all[i]);
+        assert_non_null(value);
+        check_no_default_where_left_out(records_all[i].record, value);
+        record_done(records_all[i].record, value);
+        free(value);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(valid_examples_are_read_written_and_read_again_the_same),
         cmocka_unit_test(what_is_accepted_without_a_member_is_accepted_again_when_written),
         cmocka_unit_test(invalid_examples_give_exactly_the_stated_faults),
+        cmocka_unit_test(a_field_that_is_left_out_for_zero_has_no_other_default),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
