@@ -95,9 +95,8 @@ static const struct field group_fields[] = {
                .about = "Only devices with all of these labels train the group."),
     MEMBER_FORM(struct group_view, device.text, "device", FIELD_NULLABLE | FIELD_SKIP_EMPTY,
                 &device_id_form,
-                .about =
-                    "The device whose label `classes` the group's classes follow. It trains the "
-                    "group if it is free when the phase of the groups begins. Left out: none."),
+                .about = "The device that the group is planned for. It trains the group if it is "
+                         "free when the group begins. Left out: none."),
     MEMBER_DOUBLE(struct group_view, flops_per_sample, "flops_per_sample",
                   FIELD_ADDED | FIELD_NULLABLE, 0, 0,
                   .about = "Operations for one training sample, counted as in `compute`; null: the "

@@ -200,6 +200,9 @@ static const struct field plan_fields[] = {
                .about = "The version that the plan started from."),
     MEMBER_INT(struct plan, last_version, "last_version", FIELD_NULLABLE, 0, INTEGER_MAX,
                .about = "The version that the plan left to the next plan; null: not yet."),
+    MEMBER_BOOL(struct plan, unevaluated, "unevaluated", FIELD_SKIP_EMPTY | FIELD_ADDED,
+                .about = "The plan stopped at the job's last step, before the evaluation of the "
+                         "model. The next plan evaluates it."),
     MEMBER_TEXT(struct plan, failure, "failure", FIELD_NULLABLE,
                 .about = "Why the plan's generation failed; null: it did not fail."),
     MEMBER_ENUM(struct plan, verdict, "verdict", FIELD_ADDED, plan_verdict_names,

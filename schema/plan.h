@@ -133,6 +133,7 @@ struct plan {
     int reason; /* enum plan_reason */
     int64_t resume_version;
     int64_t last_version;       /* where it stopped, or 0 while it runs */
+    bool unevaluated;           /* it stopped at the job's last step, before its evaluation */
     int verdict;                /* enum plan_verdict */
     char failure[MESSAGE_SIZE]; /* why its generation failed; "": no failure */
     struct plan_stage stage[STAGES_MAX];

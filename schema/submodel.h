@@ -60,8 +60,8 @@ struct class_group {
     double width; /* a share of the channels: those of all groups add up to 1 */
     struct label label[LABELS_MAX];
     size_t label_count;
-    /* The device that prefers the group's classes, though the group may train on any device. If the
-     * job's data stay on devices: the device whose data it trains on. "": none */
+    /* The device that the group was planned for, though it may train on any device. If the job's
+     * data stay on devices: the device whose data it trains on. "": none */
     struct device_id device;
     struct group_data data; /* of data that stay on devices, else empty */
 };

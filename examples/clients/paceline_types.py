@@ -691,6 +691,7 @@ class Plan(TypedDict):
     ]
     resume_version: Count
     last_version: int | None
+    unevaluated: NotRequired[bool]
     failure: str | None
     verdict: NotRequired[Literal["none", "kept", "rolled_back", "superseded", "failed"]]
     stages: list[PlanStage]

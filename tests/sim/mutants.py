@@ -120,7 +120,7 @@ EXCHANGE_MUTANTS = (  # of jobs with workers and servers
     (
         "a job ends with its last evaluation",
         "coordinator/core/state/states.c",
-        "return version == job->total_steps && !job->report[0].unevaluated;",
+        "return version == job->total_steps && !job->plan.unevaluated;",
         "return version == job->total_steps;",
     ),
     (
@@ -159,6 +159,12 @@ EXCHANGE_MUTANTS = (  # of jobs with workers and servers
         "agent/core/exchange_arrivals.c",
         "if (arrivals->part[i] != claim) {\n            return false;",
         "if (arrivals->part[i] != claim) {\n            return true;",
+    ),
+    (
+        "one buffer per block and step",
+        "agent/core/exchange_server.c",
+        "    if (message->step > course->version + 1) {",
+        "    if (message->step > course->version + 2) {",
     ),
     (
         "a step whose last sum is sent may be the last one",

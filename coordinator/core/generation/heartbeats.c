@@ -176,7 +176,7 @@ static void take_report(struct core *core, struct device_slot *device, struct jo
     case PHASE_FINISHED:
         report->ready = report->stopped = true;
         report->stopped_version = heartbeat->stopped_version;
-        report->unevaluated = heartbeat->unevaluated;
+        job->plan.unevaluated |= device->stage == 0 && heartbeat->unevaluated;
         check_holdings(core, job, device, heartbeat);
         break;
     }

@@ -36,8 +36,7 @@ struct forecast {
     const struct plan_question *question;
     struct derived_model group[GROUPS_MAX], joint;
     enum search search;
-    size_t order[GROUPS_MAX]; /* in which groups begin; groups with a preferred device first */
-    size_t next;              /* index in that order, for SEARCH_GROUPS */
+    size_t next; /* group, for SEARCH_GROUPS */
     struct job_spec spec;
     struct job_data data; /* of the search */
     struct taken taken[GROUPS_MAX];
@@ -114,18 +113,6 @@ static bool has_device(const struct forecast *forecast, size_t group)
     return forecast->parent.parent.groups.group[group].device.text[0] != '\0';
 }
 
-static void order_groups(struct forecast *forecast)
-{
-    size_t count = 0;
-    for (size_t pass = 0; pass < 2; pass++) {
-        for (size_t g = 0; g < forecast->preview.group_count; g++) {
-            if (has_device(forecast, g) == (pass == 0)) {
-                forecast->order[count++] = g;
-            }
-        }
-    }
-}
-
 void forecast_take_models(struct forecast *forecast, const struct derived_model *group,
                           const struct derived_model *joint)
 {
@@ -147,7 +134,6 @@ void forecast_take_models(struct forecast *forecast, const struct derived_model 
         to->samples = job_epoch_samples(&forecast->data);
         to->flops_per_sample = savings_flops(group[g].model, 0, group[g].model->unit_count);
     }
-    order_groups(forecast);
 }
 
 static bool is_taken(const struct forecast *forecast, const struct device_id *device)
@@ -196,7 +182,7 @@ static void ask(struct core *core, const struct forecast *forecast, const struct
 /* Groups begin in their order as devices become free, as in the queue of the scheduler. */
 static void ask_group(struct core *core, struct forecast *forecast, struct planning *planning)
 {
-    const size_t g = forecast->order[forecast->next];
+    const size_t g = forecast->next;
     const struct derived_model *group = &forecast->group[g];
     write_spec(forecast, g);
     memcpy(forecast->spec.model.sha256, group->sha256, SHA256_SIZE);
@@ -333,7 +319,7 @@ static void take_joint(struct forecast *forecast, const struct event_planned *an
 static void take_group(const struct core *core, struct forecast *forecast,
                        const struct event_planned *answer)
 {
-    const size_t g = forecast->order[forecast->next];
+    const size_t g = forecast->next;
     struct preview_group *group = &forecast->preview.group[g];
     const struct model *model = forecast->group[g].model;
     const int64_t steps = steps_of(&forecast->spec, &forecast->data);

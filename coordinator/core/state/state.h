@@ -67,7 +67,6 @@ struct stage_report {
     double fetch_seconds;
     bool stopped;
     int64_t stopped_version;
-    bool unevaluated; /* as in struct heartbeat */
     int64_t step;
 };
 

@@ -178,7 +178,7 @@ bool states_mixes(const struct core *core, const struct job_slot *job)
 
 bool states_is_trained(const struct job_slot *job, int64_t version)
 {
-    return version == job->total_steps && !job->report[0].unevaluated;
+    return version == job->total_steps && !job->plan.unevaluated;
 }
 
 bool states_plan_has(const struct plan *plan, const struct device_slot *device)

@@ -339,10 +339,11 @@ const struct parent_row submodel_row = {
 
 /* ---- answers of the edge ---- */
 
-static bool prefers(struct parent_slot *parent, size_t group)
+/* The device that the part prefers; NULL: none. */
+static const struct device_id *device_of(const struct parent_slot *parent, size_t index)
 {
-    return parent->parent.phase == PARENT_GROUPS &&
-           parent->parent.groups.group[group].device.text[0] != '\0';
+    const struct device_id *device = &parent->parent.groups.group[index].device;
+    return parent->parent.phase == PARENT_GROUPS && device->text[0] != '\0' ? device : NULL;
 }
 
 /* Begin a group or the joint phase. false: no room for its job, or the parent has failed. */
@@ -363,7 +364,7 @@ static bool begin_part(struct core *core, struct parent_slot *parent,
     made.part = derived->phase == PARENT_GROUPS ? JOB_GROUP : JOB_JOINT;
     ASSERT(index < derived->model_count);
     made.model = derived->model[index].model;
-    made.device = prefers(parent, index) ? &parent->parent.groups.group[index].device : NULL;
+    made.device = device_of(parent, index);
     memcpy(spec.model.sha256, derived->model[index].sha256, SHA256_SIZE);
     if (job_total_steps(&spec, job_epoch_samples(&data)) < 1) {
         fail(core, parent, "not_divisible",
@@ -393,16 +394,12 @@ void submodel_on_derived(struct core *core, const struct event *event)
         fail(core, parent, "not_divisible", "%.200s", derived->message);
         return;
     }
-    /* Groups with a preferred device come first, while this device is still free. */
-    for (size_t pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < groups_part_count(parent) && may_begin(parent); i++) {
-            const bool first = prefers(parent, i);
-            const bool waits =
-                groups_part(parent, i)->state == PART_WAITING &&
-                (derived->phase != PARENT_GROUPS || submodel_local_ready(core, parent, i));
-            if (first == (pass == 0) && waits && !begin_part(core, parent, derived, i)) {
-                return;
-            }
+    for (size_t i = 0; i < groups_part_count(parent) && may_begin(parent); i++) {
+        const bool waits =
+            groups_part(parent, i)->state == PART_WAITING &&
+            (derived->phase != PARENT_GROUPS || submodel_local_ready(core, parent, i));
+        if (waits && !begin_part(core, parent, derived, i)) {
+            return;
         }
     }
 }

@@ -134,7 +134,18 @@ static int divide(struct dividing *dividing, struct class_groups *groups, struct
     }
 }
 
-/* ---- preferences of devices ---- */
+/* ---- devices of groups ---- */
+
+/* Each group prefers the device whose time it was planned for. */
+static void bind_groups(struct dividing *dividing, struct class_groups *groups)
+{
+    const struct planning *planning = dividing->core->planning;
+    class_groups_queue(dividing->speed, planning->device_count, groups->count, dividing->place,
+                       dividing->among);
+    for (size_t g = 0; g < groups->count; g++) {
+        groups->group[g].device = planning->device[dividing->order[dividing->place[g]]].id;
+    }
+}
 
 /* A hypothetical device has the preferences of the device that it resembles. */
 static const struct device *device_of(const struct dividing *dividing, size_t d)
@@ -174,6 +185,20 @@ static size_t group_for(const struct dividing *dividing, size_t place, size_t gr
     return at;
 }
 
+/* Give the device to the group. The group that was planned for it gets the device of the other. */
+static void exchange_device(struct class_groups *groups, size_t group,
+                            const struct device_id *device)
+{
+    size_t planned = 0;
+    while (planned < groups->count && !id_equal(groups->group[planned].device.text, device->text)) {
+        planned++;
+    }
+    if (planned < groups->count) {
+        groups->group[planned].device = groups->group[group].device;
+    }
+    groups->group[group].device = *device;
+}
+
 /* Follow the preferences of devices, unless a group would then have less than a batch. */
 static void follow_preferences(const struct dividing *dividing, struct class_groups *groups)
 {
@@ -188,7 +213,7 @@ static void follow_preferences(const struct dividing *dividing, struct class_gro
         if (read_preference(device_of(dividing, d), problem->class_count, &read[count])) {
             const size_t group = group_for(dividing, i, groups->count, preference);
             preference[group] = &read[count++];
-            followed.group[group].device = dividing->core->planning->device[d].id;
+            exchange_device(&followed, group, &dividing->core->planning->device[d].id);
         }
     }
     class_preferences_follow(problem, preference, &followed);
@@ -252,6 +277,7 @@ int submodel_plan(struct core *core, struct parent_slot *parent,
         count_groups(parent, &dividing.problem, core->planning->device_count);
     rc = divide(&dividing, &row->groups, err);
     if (rc == 0 && present) {
+        bind_groups(&dividing, &row->groups);
         follow_preferences(&dividing, &row->groups);
     }
     return rc;

@@ -422,6 +422,41 @@ static void a_restart_after_the_stop_for_a_lost_worker_goes_on(void **state)
     story_finish(world, id);
 }
 
+/* The agent has stopped at the last step of its job, before the evaluation, and says so. */
+static void abandon_evaluation(struct world *world, struct agent *lead, const char *id)
+{
+    lead->heartbeat.unevaluated = true;
+    agent_beat_again(world, lead);
+    world_verb(world, id, JOB_PAUSE);
+}
+
+static void a_restart_after_an_abandoned_evaluation_does_not_end_the_job(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    const struct job_spec spec = copied_spec(20);
+    servers_run(world, id, &spec);
+    for (int round = 0; round < 500 && core_job_plan(world->core, id)->last_version == 0; round++) {
+        for (size_t i = 0; i < 3; i++) {
+            struct agent *agent = &world->agent[i];
+            agent_follow(world, agent);
+            (void)agent_step(world, agent);
+            agent_beat(world, agent);
+            if (i == 0 && agent->heartbeat.stopped_version == 20) {
+                abandon_evaluation(world, agent, id);
+            }
+        }
+    }
+    assert_int_equal(core_job_plan(world->core, id)->last_version, 20);
+    assert_true(core_job_plan(world->core, id)->unevaluated);
+    world_restart(world); /* the lead's agent has started again, too, and says it no more */
+    story_work(world, 6000);
+    assert_state(world, id, JOB_PAUSED);
+    assert_int_equal(world_job(world, id)->version, 20);
+    world_verb(world, id, JOB_RESUME);
+    story_finish(world, id);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +481,7 @@ int main(void)
         LIFE(a_restart_while_it_stops_goes_on),
         LIFE(a_restart_while_it_is_stored_goes_on),
         LIFE(a_restart_after_the_stop_for_a_lost_worker_goes_on),
+        LIFE(a_restart_after_an_abandoned_evaluation_does_not_end_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,18 @@ static const struct class_groups *plan(struct bench *bench)
     return &bench->parent->parent.groups;
 }
 
-/* The expected seconds of an epoch of each group, the first on the fastest device and so on. */
+/* The index of the group's device among those of the plan. */
+static size_t device_index(const struct core *core, const struct class_group *group)
+{
+    size_t d = 0;
+    while (d < DEVICES && !id_equal(core->planning->device[d].id.text, group->device.text)) {
+        d++;
+    }
+    assert_true(d < DEVICES);
+    return d;
+}
+
+/* The expected seconds of an epoch of each group on the device that it was planned for. */
 static void list_seconds(const struct bench *bench, const struct class_groups *groups,
                          double *seconds)
 {
@@ -98,7 +109,8 @@ static void list_seconds(const struct bench *bench, const struct class_groups *g
     for (size_t g = 0; g < groups->count; g++) {
         struct view view;
         struct view_sizes sizes;
-        const struct slice_place place = {.split = &split, .group = g, .device = g};
+        const struct slice_place place = {
+            .split = &split, .group = g, .device = device_index(core, &groups->group[g])};
         assert_ok(slice_loads_sample(core, NULL, &place, &seconds[g], &err), &err);
         submodel_group_view(groups, g, &data, parent->job.spec.submodel.negatives, &view, &sizes);
         seconds[g] *= (double)view_epoch(&sizes);
@@ -130,6 +142,33 @@ static void groups_of_unequal_devices_take_alike_expected_seconds(void **state)
                       spread(seconds, DEVICES));
         assert_true(spread(seconds, DEVICES) < 1.25);
         end(&bench);
+    }
+}
+
+/* Each device has one group, whatever classes it prefers. */
+static void every_group_has_a_device_of_its_own(void **state)
+{
+    (void)state;
+    static const char *const preferred[] = {"0-1", "0-9", "8-9"};
+    for (size_t i = 0; i < sizeof(preferred) / sizeof(preferred[0]); i++) {
+        for (size_t d = 0; d < DEVICES; d++) {
+            struct bench bench;
+            size_t groups_of[DEVICES] = {0};
+            begin(&bench, "alexnet-cifar", 600);
+            struct device *device = &slots_device_at(bench.world->core, d)->device;
+            struct label *label = &device->label[device->label_count++];
+            (void)snprintf(label->key, sizeof(label->key), "classes");
+            (void)snprintf(label->value, sizeof(label->value), "%s", preferred[i]);
+            const struct class_groups *groups = plan(&bench);
+            assert_int_equal(groups->count, DEVICES);
+            for (size_t g = 0; g < groups->count; g++) {
+                groups_of[device_index(bench.world->core, &groups->group[g])]++;
+            }
+            for (size_t k = 0; k < DEVICES; k++) {
+                assert_int_equal(groups_of[k], 1);
+            }
+            end(&bench);
+        }
     }
 }
 
@@ -378,6 +417,7 @@ int main(void)
         cmocka_unit_test(fewer_groups_have_a_batch_each),
         cmocka_unit_test(the_joint_phase_trains_on_the_uploaded_data),
         cmocka_unit_test(groups_of_unequal_devices_take_alike_expected_seconds),
+        cmocka_unit_test(every_group_has_a_device_of_its_own),
         cmocka_unit_test(equal_devices_get_equal_slices_whatever_units_they_ran),
         cmocka_unit_test(there_are_fewer_groups_if_they_would_have_less_than_a_batch),
         cmocka_unit_test(groups_are_equal_if_unequal_ones_would_have_less_than_a_batch),
