@@ -105,6 +105,8 @@ static const struct field member_fields[] = {
     MEMBER_INT(struct gossip_member, incarnation, "incarnation", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct gossip_member, rate_step, "rate_step", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct gossip_member, steps, "steps", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct gossip_member, lost, "lost", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct gossip_member, lost_to, "lost_to", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct gossip_member, failures, "failures", 0, 0, INTEGER_MAX),
     MEMBER_RECORD(struct gossip_member, origin, "origin", 0, &mix_xid_record),
     MEMBER_RECORD(struct gossip_member, origin_author, "origin_author", 0, &mix_member_record),

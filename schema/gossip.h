@@ -75,7 +75,9 @@ struct gossip_member {
     int64_t incarnation; /* the newest incarnation: the generation of struct mix_member; 0: none has
                             begun */
     int64_t rate_step;   /* step of the parent when that incarnation began */
-    int64_t steps;       /* of the jobs before its present one */
+    int64_t steps;       /* of the jobs before its present one, and `lost` */
+    int64_t lost;        /* steps that its present job went back since it trained last ... */
+    int64_t lost_to;     /* ... to this step */
     int64_t failures;    /* times that its jobs failed by themselves */
     struct mix_xid origin; /* the average that this incarnation began with; counter 0: none */
     struct mix_member origin_author; /* computed that average; generation 0: unknown */

@@ -28,6 +28,9 @@ def test_a_job_of_gossip_reports_faults_at_its_fields():
             words = f"not for the split '{split.get('split', 'even')}'"
             expect("/gossip/classes_per_shard", words, gossip=ignored)
         expect("/gossip/average_every", "at least 1", gossip={"average_every": 0})
+        expect("/gossip/level", "must be true: without rounds", gossip={"level": False})
+        by_samples = {"weights": "accuracy", "average_by": "samples"}
+        expect("/gossip/weights", "must be 'equal' with average_by", gossip=by_samples)
         expect("/devices/min", "at least 2", devices={"min": 1, "max": 2})
         expect("/devices/max", "at most 32", devices={"min": 2, "max": 33})
         few = {**GOSSIP, "gossip": {"split": "by_class", "classes_per_shard": 1}}

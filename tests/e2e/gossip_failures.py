@@ -118,6 +118,12 @@ def test_a_lost_device_leaves_no_gap_in_the_training_of_the_others():
         losses = losses_of(fleet, job)
         must(losses == [("device_lost", lost)], f"{losses}")
         check_no_gaps(fleet, parts[1:])
+        log = fleet.coordinator.log_text()
+        lost = log.count("event=group_lost ")
+        must(lost == 1, f"{lost} events of a lost group")
+        stored = groups_of(fleet, job)["averages_stored"]
+        events = log.count("event=average_stored ")
+        must(events == stored > 0, f"{events} events of {stored} averages")
 
 
 def averager_of(fleet, job):
@@ -137,12 +143,18 @@ def test_another_group_computes_an_average_whose_averager_is_lost():
 
 def test_both_of_a_pair_are_replaced():
     with gossip_fleet(6, lease_ms=LEASE_MS) as fleet:
-        job, spec = training(fleet, groups=4)
+        job, spec = training(fleet, groups=4, dataset=UNTESTED)
+        parts = parts_of(fleet, job)
         newest = of_kind(mixes_of(fleet, job), "pair")[-1]
         both = {newest["own"]["group"], newest["peers"][0]["group"]}
+        views = group_views(fleet, job)
+        devices = {views[group]["mixes"]["device"] for group in both}
         kill_groups(fleet, job, both)
         finish(fleet, job, spec, groups=4)
+        named = {device for _, device in losses_of(fleet, job)}
+        must(named == devices, f"{named}, not {devices}")
         must(successors(fleet, job) == both, f"{successors(fleet, job)}, not {both}")
+        check_no_gaps(fleet, [part for group, part in enumerate(parts) if group not in both])
 
 
 def test_the_last_device_ends_the_job_and_names_the_groups_that_are_lost():

@@ -30,3 +30,18 @@ void gossip_claim(struct gossip_claims *claims, int64_t step, double step_second
     claims->credit = fmin(credit - taken, GOSSIP_CLAIM_STEPS);
     claims->at_ms = now_ms;
 }
+
+bool gossip_move_lost(struct gossip_claims *claims, struct gossip_member *member, int64_t step)
+{
+    const int64_t back = step - member->lost_to;
+    const int64_t found = back < 0 ? 0 : back < member->lost ? back : member->lost;
+    const int64_t lost = claims->reached > step ? claims->reached - step : -found;
+    if (lost == 0) {
+        return false;
+    }
+    member->steps += lost;
+    member->lost += lost;
+    member->lost_to = step;
+    claims->reached -= claims->begun ? lost : 0; /* the first claim has all steps of the job */
+    return true;
+}

@@ -35,23 +35,18 @@ int64_t gossip_steps_all(const struct parent_slot *parent)
 void gossip_leave_job(struct parent_slot *parent, size_t group)
 {
     struct gossip_group_work *work = &parent->mixes.group[group];
-    parent->parent.gossip.member[group].steps += work->claims.reached;
+    struct gossip_member *member = &parent->parent.gossip.member[group];
+    member->steps += work->claims.reached;
+    member->lost = 0;
     work->claims = (struct gossip_claims){0};
     groups_changed(parent);
 }
 
-/* Lost steps count too. They go into the row, because a restarted coordinator knows only the steps
- * of the group's job. Until the group trains again, returning copies may still contain these steps.
- */
-static void lose_steps(struct parent_slot *parent, size_t group, const struct job_slot *job)
+/* The job may have gone back, or gone on again with copies that returned. */
+static void move_lost(struct parent_slot *parent, size_t group, const struct job_slot *job)
 {
-    struct gossip_claims *claims = &parent->mixes.group[group].claims;
-    const int64_t behind = claims->reached - job->job.progress.step;
-    const int64_t lost = behind > -claims->lost ? behind : -claims->lost;
-    if (lost != 0) {
-        parent->parent.gossip.member[group].steps += lost;
-        claims->reached -= lost;
-        claims->lost += lost;
+    if (gossip_move_lost(&parent->mixes.group[group].claims, &parent->parent.gossip.member[group],
+                         job->job.progress.step)) {
         groups_changed(parent);
     }
 }
@@ -64,7 +59,7 @@ bool gossip_take_steps(const struct core *core, struct parent_slot *parent, size
     struct gossip_claims *claims = &parent->mixes.group[group].claims;
     const int64_t began_ms = job->job.started_ms > 0 ? job->job.started_ms : core->wall_ms;
     const int64_t age_ms = began_ms < core->wall_ms ? core->wall_ms - began_ms : 0;
-    lose_steps(parent, group, job);
+    move_lost(parent, group, job);
     gossip_claim(claims, job->job.progress.step, job->plan.predicted_step_seconds,
                  core->now_ms - age_ms, core->now_ms);
     return claims->reached >= job->job.progress.step;
@@ -126,8 +121,8 @@ static void begin_incarnation(struct core *core, struct parent_slot *parent, siz
     struct parent_part *part = &parent->parent.part[group];
     struct gossip_member *member = &parent->parent.gossip.member[group];
     const int64_t incarnation = incarnation_of(part, job), version = job->plan.resume_version;
-    lose_steps(parent, group, job);
-    parent->mixes.group[group].claims.lost = 0; /* from now on the group retrains them */
+    move_lost(parent, group, job);
+    member->lost = 0; /* from now on the group retrains them */
     struct mix_record record = {
         .kind = MIX_START,
         .own = {.group = (int64_t)group, .generation = incarnation, .version = version},
@@ -238,15 +233,22 @@ static void enter(struct core *core, struct parent_slot *parent, size_t group,
                     "group %zu of '%s' trains", group, parent->job.spec.name);
 }
 
-static void leave(struct core *core, struct parent_slot *parent, size_t group)
+/* Whether the group lost its device or its state, and was not stopped for a pause or a new plan. */
+static bool is_lost(const struct job_slot *job)
+{
+    const bool again = states_plan_active(job) && job->plan.state == PLAN_PREPARING;
+    return job->job.state == JOB_RECOVERING || job->job.state == JOB_WAITING_FOR_DEVICES ||
+           (again && !plan_reason_is_planned(job->plan.reason));
+}
+
+static void leave(struct core *core, struct parent_slot *parent, size_t group, bool lost)
 {
     struct gossip_group_work *work = &parent->mixes.group[group];
     work->incarnation = 0;
     work->passed = 0; /* the next incarnation counts other steps */
     gossip_leave(&parent->mixes.gossip, group);
     touch_all(core, parent);
-    const struct job_slot *job = groups_job(core, &parent->parent.part[group]);
-    if (job && (job->job.state == JOB_RECOVERING || job->job.state == JOB_WAITING_FOR_DEVICES)) {
+    if (lost) {
         act_publish_job(core, "group_lost", &parent->job, parent->job.id.text,
                         "group %zu of '%s' does not train", group, parent->job.spec.name);
     }
@@ -311,6 +313,7 @@ void gossip_look_at(struct core *core, struct parent_slot *parent, size_t group)
     struct parent_part *part = &parent->parent.part[group];
     struct gossip_group_work *work = &parent->mixes.group[group];
     struct job_slot *job = groups_job(core, part);
+    const bool lost = job && is_lost(job);
     if (job && local_groups_changed(core, parent, job)) {
         replace(core, parent, group, "its data have changed: its group begins again");
         job = NULL;
@@ -330,7 +333,7 @@ void gossip_look_at(struct core *core, struct parent_slot *parent, size_t group)
     const bool runs = job && states_phase(job) == PHASE_RUN;
     if (work->incarnation > 0 &&
         (!runs || work->incarnation != parent->parent.gossip.member[group].incarnation)) {
-        leave(core, parent, group);
+        leave(core, parent, group, lost);
     }
     if (runs && work->incarnation == 0) {
         enter(core, parent, group, job);

@@ -67,6 +67,58 @@ static void earlier_steps_and_steps_without_a_plan_change_nothing_wrongly(void *
     assert_int_equal(claims.reached, 13);
 }
 
+/* The group's job is at this step. Returns the steps that count. */
+static int64_t counted(struct gossip_claims *claims, struct gossip_member *member, int64_t step,
+                       bool *changed)
+{
+    *changed = gossip_move_lost(claims, member, step);
+    gossip_claim(claims, step, 0, 0, 0);
+    return member->steps + claims->reached;
+}
+
+/* The job goes back twice and on again; the coordinator restarts in between, or not. */
+static void lost_steps_count_once_also_when_copies_return_them(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t step, counted;
+        bool changed;
+    } course[] = {{100, 100, false}, {80, 100, true},  {60, 100, true},  {60, 100, false},
+                  {70, 100, true},   {100, 100, true}, {110, 110, false}};
+    const size_t count = sizeof(course) / sizeof(course[0]);
+    for (size_t restart = 0; restart <= count; restart++) {
+        struct gossip_claims claims = {0};
+        struct gossip_member member = {0};
+        bool changed;
+        for (size_t i = 0; i < count; i++) {
+            const int64_t before = i > 0 ? course[i - 1].step : 0;
+            if (i == restart) { /* it hears of the step that is in the row of the job first */
+                claims = (struct gossip_claims){0};
+                assert_int_equal(counted(&claims, &member, before, &changed),
+                                 i > 0 ? course[i - 1].counted : 0);
+            }
+            assert_int_equal(counted(&claims, &member, course[i].step, &changed),
+                             course[i].counted);
+            assert_int_equal(changed, course[i].changed);
+        }
+        assert_int_equal(member.lost, 0);
+    }
+}
+
+/* The coordinator restarts, and the group is as far as before its loss when it is heard again. */
+static void steps_that_returned_while_the_coordinator_was_away_count_once(void **state)
+{
+    (void)state;
+    struct gossip_claims claims = {0};
+    struct gossip_member member = {0};
+    bool changed;
+    assert_int_equal(counted(&claims, &member, 100, &changed), 100);
+    assert_int_equal(counted(&claims, &member, 80, &changed), 100);
+    claims = (struct gossip_claims){0};
+    assert_int_equal(counted(&claims, &member, 95, &changed), 100);
+    assert_int_equal(member.lost, 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -76,6 +128,8 @@ int main(void)
         cmocka_unit_test(many_small_claims_count_no_more_than_one),
         cmocka_unit_test(steps_while_the_coordinator_was_away_count),
         cmocka_unit_test(earlier_steps_and_steps_without_a_plan_change_nothing_wrongly),
+        cmocka_unit_test(lost_steps_count_once_also_when_copies_return_them),
+        cmocka_unit_test(steps_that_returned_while_the_coordinator_was_away_count_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
