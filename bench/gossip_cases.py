@@ -28,8 +28,8 @@ SPOKEN = Case("spoken-digits", "dscnn-kws", 0.02)
 CIFAR = Case("cifar10", "resnet8", 0.02)
 
 # gossip: its options; None: another strategy. sized: shards follow speeds, on Dirichlet data with
-# its alpha. others: fields of the job. killed: the share of the job's steps after which the fastest
-# device dies; 0: it lives.
+# its alpha. others: fields of the job. killed: the share of the baseline's passes after which the
+# fastest device dies; 0: it lives.
 Variant = collections.namedtuple("Variant", "gossip sized others killed", defaults=(False, {}, 0))
 PLAIN = {
     "schedule": "rounds",

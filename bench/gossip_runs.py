@@ -212,14 +212,16 @@ class Runs:
         return self.row("run", [*parts, killed], lambda: {**fields, **made()})
 
     def run_groups(self, case, job, goal, disturb=None, share=0):
-        """disturb: called once the job has made this share of its steps."""
+        """disturb: called once the job has made this share of the baseline's passes. Its own passes
+        are more, and end long after it is as accurate.
+        """
         fleet = self.started()
         predicted = self.predicted(job)
         evaluator = Evaluator(lambda content: self.predict(case, content))
         before = bytes_moved()
         with Events(fleet.coordinator.address) as events:
             submitted = fleet.submit(job)
-            after = share * submitted["progress"]["steps"]
+            after = share * goal.passes / self.options.most * submitted["progress"]["steps"]
             seen = Watched(self, submitted, events, evaluator, disturb, after)
             seen.follow(goal)
         self.end(submitted)

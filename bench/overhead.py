@@ -1,4 +1,6 @@
-"""Compare seconds per step of one coordinated agent with `paceline-agent train`."""
+"""Compare seconds per step of a coordinated job with `paceline-agent train`: on one agent, and of a
+worker with a server.
+"""
 
 import argparse
 import json
@@ -8,7 +10,18 @@ import tempfile
 from paceline import FASHION, Fleet, fashion_job, on_devices, train
 from report import finish, median, percent, say, spread, table
 
-MODELS = ("lenet5", "resnet8")
+ALONE = ("lenet5", "resnet8")
+SERVED = ("resnet8",)
+SERVERS = {
+    "strategy": "parameter_server",
+    "micro_batches": 4,
+    "parameter_server": {
+        "servers": 1,
+        "server_labels": {"role": "server"},
+        "worker_labels": {"role": "worker"},
+    },
+    **on_devices(2, 2),
+}
 BATCH = 32
 RUN_SECONDS = 10
 WAIT_SECONDS = 900
@@ -17,10 +30,9 @@ WARMUP_STEPS = 20  # caches, pages, clock frequency
 PAGE = 10000
 
 
-def job_of(model, steps):
-    return fashion_job(
-        model, batch=BATCH, steps=steps, evaluate={"every_epochs": 0}, **on_devices(1, 1)
-    )
+def job_of(model, steps, served):
+    way = SERVERS if served else on_devices(1, 1)
+    return fashion_job(model, batch=BATCH, steps=steps, evaluate={"every_epochs": 0}, **way)
 
 
 def steady(seconds):
@@ -51,10 +63,10 @@ def coordinated(fleet, job):
         since = items[-1]["step"]
 
 
-def compare(fleet, model, pairs, run_seconds):
-    calibration = steady(alone(job_of(model, CALIBRATION_STEPS)))
+def compare(fleet, model, pairs, run_seconds, served=False):
+    calibration = steady(alone(job_of(model, CALIBRATION_STEPS, served)))
     steps = WARMUP_STEPS + int(run_seconds / min(calibration)) + 1
-    job = job_of(model, steps)
+    job = job_of(model, steps, served)
     ours, reference = [], []
     for pair in range(pairs):
         # The order changes, so that a machine that gets slower favours neither.
@@ -71,6 +83,7 @@ def compare(fleet, model, pairs, run_seconds):
     ratios = [mine / other for mine, other in zip(ours, reference)]
     return {
         "model": model,
+        "strategy": job.get("strategy", "pipeline"),
         "batch": BATCH,
         "steps": steps,
         "pairs": pairs,
@@ -94,11 +107,16 @@ def main():
     with Fleet() as fleet:
         fleet.start_coordinator()
         fleet.upload("fashion-train", "fashion-mini", "train")
-        fleet.start_agents(1)
-        rows = [compare(fleet, model, options.pairs, options.seconds) for model in MODELS]
+        fleet.start_agent("worker", "--label", "role=worker")
+        fleet.wait_for_agents()
+        rows = [compare(fleet, model, options.pairs, options.seconds) for model in ALONE]
+        fleet.start_agent("server", "--label", "role=server")
+        fleet.wait_for_agents()
+        rows += [compare(fleet, model, options.pairs, options.seconds, True) for model in SERVED]
     table(
         [
             "model",
+            "strategy",
             "batch",
             "steps",
             "pairs",
@@ -113,6 +131,7 @@ def main():
         [
             [
                 row["model"],
+                row["strategy"],
                 row["batch"],
                 row["steps"],
                 row["pairs"],

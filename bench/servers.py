@@ -69,6 +69,16 @@ SETTINGS = {
 }
 
 
+def compute_seconds(stage):
+    """Seconds in which the stage's device computes its micro-batches of a step."""
+    share = stage.get("share", {"first": 0, "end": 0})
+    passes = (
+        stage[f"measured_{name}_seconds"] or stage[f"predicted_{name}_seconds"]
+        for name in ("forward", "backward")
+    )
+    return (share["end"] - share["first"]) * sum(passes)
+
+
 class Bench:
     def __init__(self, fleet, name):
         self.fleet, self.name, self.setting = fleet, name, SETTINGS[name]
@@ -139,6 +149,7 @@ class Bench:
             "predicted_seconds": plan["predicted_step_seconds"],
             "samples_per_second": self.setting.batch / seconds,
             "link_seconds": max(self.link_seconds(stage, stages) for stage in stages),
+            "compute_seconds": max(compute_seconds(stage) for stage in stages),
         }
 
     def link_seconds(self, stage, stages):
@@ -184,7 +195,18 @@ def main():
                 sys.exit(status)
         rows = [json.loads(line) for line in path.read_text().splitlines()]
     table(
-        ["setting", "model", "variant", "servers", "workers", "s/step", "predicted", "link", "/s"],
+        [
+            "setting",
+            "model",
+            "variant",
+            "servers",
+            "workers",
+            "s/step",
+            "predicted",
+            "link",
+            "compute",
+            "/s",
+        ],
         [
             [
                 row["setting"],
@@ -195,12 +217,16 @@ def main():
                 f"{row['seconds_per_step']:.2f}",
                 f"{row['predicted_seconds']:.2f}",
                 f"{row['link_seconds']:.2f}",
+                f"{row['compute_seconds']:.2f}",
                 f"{row['samples_per_second']:.1f}",
             ]
             for row in rows
         ],
     )
-    say("link: the least seconds of a step by the busiest link; /s: samples per second")
+    say(
+        "link: the least seconds of a step by the busiest link; compute: the seconds in which the "
+        "busiest worker computes; /s: samples per second"
+    )
     finish("servers", rows)
 
 
