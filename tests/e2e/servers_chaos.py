@@ -33,12 +33,25 @@ def trial_job(**fields):
 
 
 @functools.cache
-def reference():
-    return train(trial_job(), FASHION)[0]
+def reference(steps):
+    """Servers, workers and evaluations do not change the weights."""
+    return train(trial_job(steps=steps), FASHION)[0]
 
 
 # Two devices at least, one of which keeps all units: the others only compute.
 WITH_WORKERS = {"parameter_server": {"servers": 1}, **on_devices(2, AGENTS)}
+# Two devices, which both keep units and compute.
+WITH_BOTH = {"parameter_server": {"servers": 2}, **on_devices(2, 2)}
+# Two devices that only keep units, and one or two that only compute.
+PLACES = ("cloud", "cloud", "cloud", "edge", "edge")
+APART = {
+    "parameter_server": {
+        "servers": 2,
+        "server_labels": {"place": "cloud"},
+        "worker_labels": {"place": "edge"},
+    },
+    **on_devices(3, 4),
+}
 
 
 class Trial:
@@ -46,7 +59,9 @@ class Trial:
 
     def __init__(self, fleet, **fields):
         self.fleet = fleet
-        self.job = fleet.submit(trial_job(**fields))
+        spec = trial_job(**fields)
+        self.steps = spec["steps"]
+        self.job = fleet.submit(spec)
         self.seen = fleet.wait_for_step(self.job, FIRST_STEP)
 
     def stages(self, role):
@@ -71,15 +86,40 @@ class Trial:
         """losses: no agent died with metrics that the coordinator lacks."""
         self.fleet.wait(self.job, "succeeded")
         sha256 = self.fleet.checkpoint_sha256(self.job)
-        must(sha256 == reference(), f"{sha256}, not {reference()}")
+        expected = reference(self.steps)
+        must(sha256 == expected, f"{sha256}, not {expected}")
         if losses:
-            self.fleet.check_losses(self.job, STEPS)
+            self.fleet.check_losses(self.job, self.steps)
         for incident in self.incidents():
             must(incident["state"] in ("resolved", "abandoned"), f"{incident}")
 
 
 def fleet_of(agents=AGENTS, slowdown=SLOWDOWN):
     return fashion_fleet(agents, "--slowdown", slowdown, lease_ms=LEASE_MS)
+
+
+def fleet_apart():
+    fleet = fashion_fleet(lease_ms=LEASE_MS)
+    for index, place in enumerate(PLACES):
+        label = f"place={place}"
+        fleet.start_agent(f"{place}{index}", "--slowdown", SLOWDOWN, "--label", label, wait=False)
+    fleet.wait_for_agents()
+    return fleet
+
+
+def each_role(act):
+    """Act on the agent of the lead, of the other server, of a worker, and of one that is both."""
+    for role, at, fields in (
+        ("server", 0, APART),
+        ("server", 1, APART),
+        ("worker", 0, APART),
+        ("both", 0, WITH_BOTH),
+        ("both", 1, WITH_BOTH),
+    ):
+        with fleet_apart() as fleet:
+            trial = Trial(fleet, **fields)
+            act(trial.agent(trial.stages(role)[at]))
+            trial.finish()
 
 
 def test_a_worker_dies_and_no_step_is_made_again():
@@ -95,6 +135,37 @@ def test_a_worker_dies_and_no_step_is_made_again():
         ]
         must(incidents, f"{trial.incidents()}")
         must(incidents[-1]["steps_redone"] == 0, f"{incidents}")
+
+
+SLOW = 40  # a step takes long enough for a death in each part of it
+MOMENTS = 8
+
+
+def check_a_worker_dies_at_any_moment_of_a_step():
+    with fleet_of(slowdown=SLOW) as fleet:
+        trial = Trial(fleet, **WITH_WORKERS, steps=2 * FIRST_STEP)
+        for moment in range(MOMENTS):
+            before = fleet.job(trial.job)
+            fleet.wait_for_step(trial.job, before["progress"]["step"] + 1)
+            plan = fleet.get(f"/v1/jobs/{trial.job['id']}/plans")["items"][0]
+            time.sleep(moment / MOMENTS * plan["predicted_step_seconds"])
+            worker = trial.agent(trial.stages("worker")[0])
+            worker.kill()
+            fleet.start_agent(worker.name, "--slowdown", SLOW, wait=False)
+            fleet.wait_until(
+                trial.job,
+                lambda seen, last=before["generation"]: (
+                    seen["generation"] > last and seen["state"] == "running"
+                ),
+                "another generation",
+            )
+        trial.finish()
+        redone = [incident["steps_redone"] for incident in trial.incidents()]
+        must(len(redone) >= MOMENTS and max(redone) == 0, f"{trial.incidents()}")
+
+
+def check_a_device_of_each_role_dies():
+    each_role(lambda agent: agent.kill())
 
 
 EVALUATED_STEPS = 60
@@ -114,9 +185,8 @@ def evaluating_fleet():
 
 
 def finish_evaluated(trial):
-    done = trial.fleet.wait(trial.job, "succeeded")
-    expected = train(trial_job(**EVALUATED), FASHION)[0]
-    must(trial.fleet.checkpoint_sha256(trial.job) == expected, "other weights")
+    trial.finish(losses=False)
+    done = trial.fleet.job(trial.job)
     must(done["progress"]["accuracy"] is not None, f"{done['progress']}")
 
 
@@ -154,13 +224,6 @@ def test_the_lead_dies():
         trial.finish()
 
 
-def check_the_second_server_dies():
-    with fleet_of() as fleet:
-        trial = Trial(fleet)
-        trial.agent(1).kill()
-        trial.finish()
-
-
 def test_the_only_server_dies_and_a_worker_has_its_copies():
     copies = {"replication": {"neighbor_every": 10, "center_every": 0}}
     with fleet_of() as fleet:
@@ -182,10 +245,12 @@ def test_the_only_server_dies_and_a_worker_has_its_copies():
         )
 
 
-def check_all_workers_die():
+def check_two_workers_die():
     with fleet_of(AGENTS + 1) as fleet:
-        trial = Trial(fleet, **WITH_WORKERS)
-        for agent in [trial.agent(stage) for stage in trial.stages("worker")]:
+        trial = Trial(fleet, **{**WITH_WORKERS, **on_devices(3, 3)})
+        workers = [trial.agent(stage) for stage in trial.stages("worker")]
+        must(len(workers) == 2, f"{len(workers)} workers")
+        for agent in workers:
             agent.kill()
         trial.finish()
 
@@ -209,24 +274,15 @@ def check_everything_loses_power():
         trial.finish(losses=False)
 
 
-def freeze(role, seconds):
-    with fleet_of() as fleet:
-        trial = Trial(fleet, **WITH_WORKERS)
-        frozen = trial.agent(0 if role == "lead" else trial.stages(role)[0])
-        frozen.signal(signal.SIGSTOP)
-        time.sleep(seconds)
-        frozen.signal(signal.SIGCONT)
-        trial.finish()
+def freeze(agent, seconds):
+    agent.signal(signal.SIGSTOP)
+    time.sleep(seconds)
+    agent.signal(signal.SIGCONT)
 
 
-def check_a_worker_freezes_and_thaws():
-    freeze("worker", 0.2)
-    freeze("worker", 2 * LEASE_MS / 1000)
-
-
-def check_the_lead_freezes_and_thaws():
-    freeze("lead", 0.2)
-    freeze("lead", 2 * LEASE_MS / 1000)
+def check_a_device_of_each_role_freezes_and_thaws():
+    each_role(lambda agent: freeze(agent, 0.2))
+    each_role(lambda agent: freeze(agent, 2 * LEASE_MS / 1000))
 
 
 def test_the_coordinator_dies_five_times():
@@ -259,6 +315,10 @@ def check_a_device_joins_and_the_servers_change():
             lambda seen: seen["generation"] > 1 and seen["state"] == "running",
             "a second generation",
         )
+        stages = fleet.stages(fleet.job(trial.job))
+        must(sum(stage["first"] < stage["end"] for stage in stages) == 1, f"{stages}")
+        names = [trial.agent(index).name for index in range(len(stages))]
+        must("agent3" in names, f"{names}")
         trial.finish()
 
 

@@ -1,6 +1,7 @@
 """TLS: the certificates that init makes, what the coordinator serves with, who is refused."""
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -12,9 +13,10 @@ import subprocess
 import tempfile
 import threading
 import time
+import urllib.parse
 
-from paceline import BIN, SLOW_LEASE_MS, Fleet, data_files, fill, must, on_devices, request
-from paceline import small_disk, train
+from paceline import BIN, ROOT, SLOW_LEASE_MS, Fleet, data_files, fill, must, on_devices
+from paceline import request, small_disk, train
 from runner import run
 
 
@@ -246,11 +248,36 @@ class Middle:
                         self.refused += 1
 
 
-def device_request(fleet, agent, path, tls):
-    """A request in the name of the agent's device, by a client with a certificate or without."""
+def device_requests(fleet, agent, tls):
+    """What each route of devices answers to the agent's device, to a client with a certificate or
+    without: {(method, path): answer}.
+    """
     device = next(item for item in fleet.get("/v1/devices")["items"] if item["name"] == agent.name)
-    query = f"device={device['id']}&boot=earlier"
-    return request(fleet.coordinator.address, "GET", f"{path}?{query}", tls=tls)
+    named = {"device": device["id"], "boot": "earlier"}
+    digest = "ab" * 32
+    bodies = {}
+    for name in ("join_request.full", "enroll_request.full", "heartbeat.idle"):
+        body = json.loads((ROOT / f"schema/examples/valid/{name}.json").read_text("utf-8"))
+        own = {"public_key": device["public_key"]} if "public_key" in body else named
+        bodies[f"/v1/agent/{name.split('_')[0].split('.')[0]}"] = {**body, **own}
+    routes = [("POST", path, body) for path, body in bodies.items()]
+    for path in ("assignment", f"blobs/{digest}", f"datasets/{digest}/content"):
+        routes.append(("GET", f"/v1/agent/{path}", None))
+    for path in (f"blobs/{digest}", f"averages/{digest}"):
+        routes.append(("PUT", f"/v1/agent/{path}", b"0"))
+    query = urllib.parse.urlencode(named)
+    binary = {"Content-Type": "application/octet-stream"}
+    return {
+        (method, path): request(
+            fleet.coordinator.address,
+            method,
+            path if method == "POST" else f"{path}?{query}",
+            body,
+            binary if method == "PUT" else None,
+            tls=tls,
+        )
+        for method, path, body in routes
+    }
 
 
 def test_a_job_over_tls_has_the_weights_of_a_single_device():
@@ -272,18 +299,18 @@ def test_a_device_without_its_key_is_refused():
         fleet.start_coordinator("--heartbeat-ms", 100)
         agent, other = fleet.start_agent("victim"), fleet.start_agent("thief")
         fleet.wait_for_devices(2)
-        path = "/v1/agent/assignment"
-        none = device_request(fleet, agent, path, fleet.tls)
-        must(none.status == 403 and none.code == "wrong_key", none.body)
         thief = ssl.create_default_context(cafile=fleet.ca)
         thief.load_cert_chain(certificate_of(fleet.path / other.name))
-        stolen = device_request(fleet, agent, path, thief)
-        must(stolen.status == 403 and stolen.code == "wrong_key", stolen.body)
+        for tls in (fleet.tls, thief):
+            answers = device_requests(fleet, agent, tls)
+            must(len(answers) == 8, f"{list(answers)}")
+            for route, answer in answers.items():
+                must(answer.status == 403 and answer.code == "wrong_key", f"{route}: {answer.body}")
         wait_for_log(fleet.coordinator, "event=agent_refused")
         own = ssl.create_default_context(cafile=fleet.ca)
         own.load_cert_chain(certificate_of(fleet.path / agent.name))
-        own = device_request(fleet, agent, path, own)
-        must(own.code == "stale_boot", own.body)
+        for route, answer in device_requests(fleet, agent, own).items():
+            must(answer.code != "wrong_key", f"{route}: {answer.body}")
 
 
 def test_an_agent_of_another_authority_does_not_enrol():

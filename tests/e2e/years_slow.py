@@ -99,8 +99,15 @@ def most(rows, name):
     return max(row[name] for row in rows)
 
 
+def grown(rows):
+    """Bytes of log, which begins anew with a restart."""
+    return sum(max(0, after["log"] - before["log"]) for before, after in zip(rows, rows[1:]))
+
+
 def check_bounds(rows):
-    """In the last third nothing is larger than in the one before, up to the jobs of a walk."""
+    """In the last third nothing is larger than in the one before, up to the jobs of a walk. The log
+    is kept by what starts the coordinator: it does not grow faster.
+    """
     middle = [row for row in rows if DAYS / 3 <= row["day"] < 2 * DAYS / 3]
     last = [row for row in rows if row["day"] >= 2 * DAYS / 3]
     for name, factor in (
@@ -112,6 +119,8 @@ def check_bounds(rows):
     ):
         before, after = most(middle, name), most(last, name)
         must(after <= factor * before, f"{name} grows from {before} to {after}: {rows[-1]}")
+    before, after = grown(middle), grown(last)
+    must(after <= 1.15 * before, f"the log grows by {before}, then by {after}")
     must(most(rows, "tokens") <= TOKENS_MAX, f"{most(rows, 'tokens')} tokens are kept")
     kept = (KEEP_DAYS + 1.2 * WALK_DAYS) / JOB_DAYS + 2
     must(most(rows, "jobs") <= kept, f"{most(rows, 'jobs')} jobs are kept, not {kept:.0f}")

@@ -218,7 +218,7 @@ static void done_before_its_other_sums_is_refused(void **state)
     party_close(&party);
 }
 
-static void sums_that_are_not_finite_change_nothing(void **state)
+static void sums_that_are_not_finite_end_the_job_as_on_one_device(void **state)
 {
     (void)state;
     static float poison[sizeof(party_zeros) / sizeof(party_zeros[0])];
@@ -418,7 +418,7 @@ int main(void)
         cmocka_unit_test(requests_outside_the_plan_are_refused),
         cmocka_unit_test(bodies_that_are_not_of_the_path_leave_its_place_free),
         cmocka_unit_test(done_before_its_other_sums_is_refused),
-        cmocka_unit_test(sums_that_are_not_finite_change_nothing),
+        cmocka_unit_test(sums_that_are_not_finite_end_the_job_as_on_one_device),
         cmocka_unit_test(numbers_and_statistics_that_are_not_finite_are_refused),
         cmocka_unit_test(truncated_sums_leave_no_place_taken),
         cmocka_unit_test(of_two_connections_with_one_sum_the_newer_one_counts),

@@ -122,8 +122,9 @@ static size_t check_small(size_t layers, size_t split, bool pull)
     for (size_t j = 0; j < layers; j++) {
         problem.server[j] = j >= split;
     }
+    const size_t requests = split < layers ? 4 * 4 : 4; /* of two servers, or of one */
     for (size_t i = 0; i < all; i++) {
-        for (size_t d = 0; d < 4; d++) {
+        for (size_t d = 0; d < requests; d++) {
             if (number++ % every != 0) {
                 continue;
             }
@@ -131,9 +132,9 @@ static size_t check_small(size_t layers, size_t split, bool pull)
                 problem.seconds[j] = (double)(rest % 4);
                 problem.bytes[j] = (double)(rest / 4 % 4);
             }
-            problem.link[0] = (struct segments_link){request[d], 1, false};
-            problem.link[1] = (struct segments_link){request[(d + i) % 4], 1, false};
-            problem.of.first_request_seconds = request[d] / 2;
+            problem.link[0] = (struct segments_link){request[d % 4], 1, false};
+            problem.link[1] = (struct segments_link){request[d / 4], 1, false};
+            problem.of.first_request_seconds = request[d % 4] / 2;
             problem.of.busy_seconds = pull ? 0 : (double)(i % 3);
             (void)check(&problem);
             cases++;
@@ -253,6 +254,22 @@ static void free_requests_transfer_each_layer_alone_where_that_is_needed(void **
     assert_int_equal(count, 8);
 }
 
+static void with_free_requests_no_way_is_faster_than_each_layer_alone(void **state)
+{
+    (void)state;
+    static struct problem problem;
+    for (uint64_t seed = 1; seed <= random_cases / 10; seed++) {
+        size_t end[40], count;
+        draw_problem(seed, 40, &problem);
+        for (size_t s = 0; s < 3; s++) {
+            problem.link[s].request_seconds = 0;
+        }
+        problem.of.first_request_seconds = 0;
+        segments_choose(&problem.of, SEGMENTS_LAYER, 0, scratch, end, &count);
+        assert_true(is_near(segments_evaluate(&problem.of, end, count), check(&problem)));
+    }
+}
+
 static void slow_requests_make_one_segment_per_server(void **state)
 {
     (void)state;
@@ -266,9 +283,9 @@ static void slow_requests_make_one_segment_per_server(void **state)
         }
         for (size_t s = 0; s < 3; s++) {
             problem.link[s].local = false;
-            problem.link[s].request_seconds = passes + 1;
+            problem.link[s].request_seconds = passes;
         }
-        problem.of.first_request_seconds = passes + 1;
+        problem.of.first_request_seconds = passes;
         (void)segments_solve(&problem.of, scratch, end, &count);
         segments_choose(&problem.of, SEGMENTS_WHOLE, 0, scratch, whole_end, &whole);
         assert_int_equal(count, whole);
@@ -428,6 +445,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(long_cases_equal_the_double_loop),
         cmocka_unit_test(a_pull_is_a_push_in_reversed_time),
         cmocka_unit_test(free_requests_transfer_each_layer_alone_where_that_is_needed),
+        cmocka_unit_test(with_free_requests_no_way_is_faster_than_each_layer_alone),
         cmocka_unit_test(slow_requests_make_one_segment_per_server),
         cmocka_unit_test(the_optimum_scales_and_rises_with_every_input),
         cmocka_unit_test(no_way_with_one_transfer_at_a_time_is_faster),
