@@ -163,8 +163,8 @@ EXCHANGE_MUTANTS = (  # of jobs with workers and servers
     (
         "one buffer per block and step",
         "agent/core/exchange_server.c",
-        "    if (message->step > course->version + 1) {",
-        "    if (message->step > course->version + 2) {",
+        "struct exchange_parts parts = parts_of_block(server, message->block);",
+        "struct exchange_parts parts = parts_of_block(server, 0);",
     ),
     (
         "a step whose last sum is sent may be the last one",
