@@ -79,8 +79,8 @@ DEFAULT = (
 )
 RECORDED = (
     Case("spoken-digits", "alexnet-cifar", 24, 3, 0.01, False),
-    Case("spoken-digits", "vgg11-bn", 24, 3, 0.01, False),
-    Case("digits-by-speaker", "alexnet-cifar", 0, 3, 0.01, False),
+    Case("spoken-digits", "vgg11-bn", 24, 6, 0.01, False),
+    Case("digits-by-speaker", "alexnet-cifar", 0, 12, 0.01, False),
 )
 SLOW = (Case("cifar10", "vgg11-bn", 12, 0, 0.01, False),)
 
