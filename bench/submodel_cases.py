@@ -78,7 +78,7 @@ DEFAULT = (
     Case("fashion-mini", "alexnet-cifar", 24, 3, 0.02, False),
 )
 RECORDED = (
-    Case("spoken-digits", "alexnet-cifar", 24, 3, 0.01, False),
+    Case("spoken-digits", "alexnet-cifar", 24, 6, 0.01, False),
     Case("spoken-digits", "vgg11-bn", 24, 6, 0.01, False),
     Case("digits-by-speaker", "alexnet-cifar", 0, 12, 0.01, False),
 )
