@@ -42,8 +42,8 @@ def reference(steps):
 WITH_WORKERS = {"parameter_server": {"servers": 1}, **on_devices(2, AGENTS)}
 # Two devices, which both keep units and compute.
 WITH_BOTH = {"parameter_server": {"servers": 2}, **on_devices(2, 2)}
+PLACES = ("cloud", "cloud", "cloud", "edge", "edge")  # of the agents of fleet_apart
 # Two devices that only keep units, and one or two that only compute.
-PLACES = ("cloud", "cloud", "cloud", "edge", "edge")
 APART = {
     "parameter_server": {
         "servers": 2,

@@ -105,8 +105,8 @@ def grown(rows):
 
 
 def check_bounds(rows):
-    """In the last third nothing is larger than in the one before, up to the jobs of a walk. The log
-    is kept by what starts the coordinator: it does not grow faster.
+    """In the last third nothing is larger than in the one before, up to the jobs of a walk. The
+    coordinator does not shorten its log: the log grows no faster.
     """
     middle = [row for row in rows if DAYS / 3 <= row["day"] < 2 * DAYS / 3]
     last = [row for row in rows if row["day"] >= 2 * DAYS / 3]

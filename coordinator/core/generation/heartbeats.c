@@ -176,7 +176,10 @@ static void take_report(struct core *core, struct device_slot *device, struct jo
     case PHASE_FINISHED:
         report->ready = report->stopped = true;
         report->stopped_version = heartbeat->stopped_version;
-        job->plan.unevaluated |= device->stage == 0 && heartbeat->unevaluated;
+        /* A lead whose agent has restarted since does not repeat it. */
+        if (device->stage == 0 && heartbeat->unevaluated) {
+            job->plan.unevaluated = true;
+        }
         check_holdings(core, job, device, heartbeat);
         break;
     }

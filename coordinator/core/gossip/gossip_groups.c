@@ -236,9 +236,8 @@ static void enter(struct core *core, struct parent_slot *parent, size_t group,
 /* Whether the group lost its device or its state, and was not stopped for a pause or a new plan. */
 static bool is_lost(const struct job_slot *job)
 {
-    const bool again = states_plan_active(job) && job->plan.state == PLAN_PREPARING;
     return job->job.state == JOB_RECOVERING || job->job.state == JOB_WAITING_FOR_DEVICES ||
-           (again && !plan_reason_is_planned(job->plan.reason));
+           (states_phase(job) == PHASE_PREPARE && !plan_reason_is_planned(job->plan.reason));
 }
 
 static void leave(struct core *core, struct parent_slot *parent, size_t group, bool lost)
