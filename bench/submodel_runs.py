@@ -310,11 +310,12 @@ class Runs:
 
     def timed_groups(self, fleet, job, forecast):
         """The groups' division and their seconds, as the dry run predicted them (for groups whose
-        numbers may differ) and as they took; phase: from the first begin to the last end.
+        numbers may differ) and as they took; phase: from the end of the stem to the last end.
         """
         seen = fleet.get(f"/v1/jobs/{job['id']}/groups")
         groups = seen["groups"]
         parts = [fleet.get(f"/v1/jobs/{group['part']['job']}") for group in groups]
+        stem = fleet.get(f"/v1/jobs/{seen['stem']['job']}")
         spans = [(seconds_of(part["started_at"]), seconds_of(part["ended_at"])) for part in parts]
         return {
             "sha256": fleet.get(f"/v1/checkpoints/{seen['harvest']}")["sha256"],
@@ -322,7 +323,8 @@ class Runs:
             "widths": [group["width"] for group in groups],
             "predicted": [group["seconds"] for group in forecast],
             "measured": [end - begin for begin, end in spans],
-            "phase": max(end for _, end in spans) - min(begin for begin, _ in spans),
+            "phase": max(end for _, end in spans) - seconds_of(stem["ended_at"]),
+            "divisions": seen.get("divisions"),
             "savings": {name: job["compute"][name] for name in SAVINGS},
         }
 

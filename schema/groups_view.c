@@ -117,6 +117,9 @@ static const struct field groups_fields[] = {
     MEMBER_RECORD(struct groups_view, stem, "stem", FIELD_REQUIRED, &part_view_record),
     MEMBER_RECORDS(struct groups_view, group, group_count, "groups", FIELD_REQUIRED,
                    &group_view_record, .about = "Empty until the phase of the groups begins."),
+    MEMBER_INT(struct groups_view, divisions, "divisions", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+               .about = "How often classes and channels were divided among the devices. Above 1: "
+                        "the first steps of the groups showed a faster division."),
     MEMBER_FORM(struct groups_view, harvest.text, "harvest", FIELD_NULLABLE, &checkpoint_id_form,
                 .about = "The model assembled from the groups; null: not assembled yet."),
     MEMBER_RECORD(struct groups_view, joint, "joint", FIELD_REQUIRED, &part_view_record),
@@ -149,6 +152,7 @@ void groups_view_fill(const struct parent *parent, struct groups_view *out)
     out->stem = show_part(&parent->stem);
     out->joint = show_part(&parent->joint);
     out->harvest = parent->harvest;
+    out->divisions = parent->divisions;
     out->compute = parent->compute;
     for (size_t g = 0; g < parent->groups.count; g++) {
         const struct class_group *group = &parent->groups.group[g];

@@ -70,6 +70,7 @@ struct groups_view {
     struct part_view stem, joint;
     struct group_view group[GROUPS_MAX];
     size_t group_count;
+    int64_t divisions;
     struct checkpoint_id harvest;
     int64_t missing[COUNTED_CLASSES_MAX]; /* classes of which no group was trained */
     size_t missing_count;

@@ -165,6 +165,7 @@ static const struct field parent_fields[] = {
                 &number_element),
     MEMBER_RECORDS(struct parent, groups.group, groups.count, "groups", 0, &group_record),
     MEMBER_LIST(struct parent, groups.class_of, groups.class_count, "classes", 0, &number_element),
+    MEMBER_INT(struct parent, divisions, "divisions", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
     MEMBER_RECORD(struct parent, stem, "stem", FIELD_REQUIRED, &part_record),
     MEMBER_RECORD(struct parent, joint, "joint", FIELD_REQUIRED, &part_record),
     MEMBER_RECORDS(struct parent, part, groups.count, "parts", 0, &part_record),

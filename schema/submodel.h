@@ -138,6 +138,7 @@ struct parent {
     int64_t joint_samples[COUNTED_CLASSES_MAX]; /* the same of submodel.joint.dataset */
     size_t joint_class_count;                   /* 0: the joint phase trains on the same data */
     struct class_groups groups; /* given, or planned when the phase of groups begins; count 0 */
+    int64_t divisions;          /* how often groups were planned for devices; 0: given */
     struct parent_part stem, joint;
     struct parent_part part[GROUPS_MAX]; /* of the groups */
     int64_t groups_until_ms;             /* the deadline of the groups (wall time); 0: none */

@@ -154,10 +154,10 @@ EventType: TypeAlias = Literal[
     "device_draining", "device_enrolled", "device_joined", "device_leaving", "device_lost",
     "device_online", "device_rekeyed", "device_removed", "device_renamed", "device_shared",
     "device_suspect", "device_uncordoned", "device_undrained", "export_failed", "generation_failed",
-    "group_lost", "group_refused", "group_started", "incident_abandoned", "incident_deleted",
-    "incident_opened", "incident_resolved", "job_cancelled", "job_cancelling", "job_deleted",
-    "job_failed", "job_paused", "job_pausing", "job_phase", "job_planning", "job_preparing",
-    "job_queued", "job_recovering", "job_replanning", "job_running", "job_stalled",
+    "group_lost", "group_refused", "group_started", "groups_divided", "incident_abandoned",
+    "incident_deleted", "incident_opened", "incident_resolved", "job_cancelled", "job_cancelling",
+    "job_deleted", "job_failed", "job_paused", "job_pausing", "job_phase", "job_planning",
+    "job_preparing", "job_queued", "job_recovering", "job_replanning", "job_running", "job_stalled",
     "job_stops_early", "job_succeeded", "job_waiting_for_devices", "model_deleted", "model_stored",
     "plan_made",
 ]
@@ -319,6 +319,7 @@ class Groups(TypedDict):
     phase: Literal["stem", "groups", "harvest", "joint", "mixing", "ended"]
     stem: Part
     groups: list[Group]
+    divisions: NotRequired[Count]
     harvest: str | None
     joint: Part
     missing_classes: list[int]

@@ -20,6 +20,7 @@
     (300 * SECOND) /* after the last fault, beside the time that the work itself takes */
 #define SEED_EVENTS_MAX 3000000 /* some hundred times what a usual seed needs */
 #define LONGER_MAX 4
+#define MANY_EPOCHS 10   /* so that planned groups may be divided again */
 #define TASK_US_MAX 2500 /* of a unit, there and back, on a good device */
 
 /* ---- a world ---- */
@@ -263,6 +264,9 @@ static void divide(struct world *world, struct user_job *job)
         options->stem_epochs = 0;
     }
     divide_local(world, job);
+    if (!job_is_local(&job->spec) && bits / (1 << 24) % 8 == 0) {
+        job->spec.epochs *= MANY_EPOCHS;
+    }
 }
 
 /* Most verbs that a parent rejects become others; a resume may come while it still pauses. */

@@ -17,7 +17,7 @@ void donor_note(struct capacity *capacity, size_t slot, uint64_t shape)
 size_t donor_find(const struct capacity *capacity, uint64_t shape)
 {
     const struct donor *donor = place_of(capacity, shape);
-    const bool known = shape != 0 && donor->shape == shape && donor->key != 0 &&
+    const bool known = shape != UNIT_SHAPE_NONE && donor->shape == shape && donor->key != 0 &&
                        capacity->device[donor->slot].key == donor->key;
     return known ? donor->slot : SIZE_MAX;
 }

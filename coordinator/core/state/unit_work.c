@@ -76,7 +76,7 @@ static uint64_t shape_of(const struct unit_setting *setting, size_t index)
     for (size_t i = 0; i < unit->op_count; i++) {
         hash = mix_op(hash, &unit->op[i]);
     }
-    return hash != 0 ? hash : 1;
+    return hash != UNIT_SHAPE_NONE ? hash : 1;
 }
 
 /* ---- features ---- */

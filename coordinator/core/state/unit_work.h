@@ -22,8 +22,10 @@ struct unit_setting {
     enum conv2d_backend backend;
 };
 
+#define UNIT_SHAPE_NONE 0 /* of a unit that no device has run */
+
 struct unit_work {
-    uint64_t shape; /* hash of the ops with their shapes and kernels, and of the setting; never 0 */
+    uint64_t shape; /* hash of the ops with their shapes and kernels, and of the setting */
     double flops[UNIT_PASSES], bytes[UNIT_PASSES]; /* of a micro-batch; 0 flops: nothing to do */
     double features[UNIT_PASSES][LATENCY_FEATURES];
     double trained_bytes, op_count;

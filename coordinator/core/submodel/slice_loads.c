@@ -14,6 +14,7 @@
 struct listing {
     const struct planning *planning;
     enum conv2d_backend backend;
+    bool predicted;         /* without the times that devices measured for units of these shapes */
     struct unit_work *work; /* by the unit's index */
 };
 
@@ -38,6 +39,9 @@ static void list_unit(void *arg, size_t index, const struct unit *unit,
                                          .recompute = (enum recompute)spec->recompute,
                                          .backend = listing->backend};
     unit_work_of(&setting, 0, &listing->work[index]);
+    if (listing->predicted) {
+        listing->work[index].shape = UNIT_SHAPE_NONE;
+    }
 }
 
 /* Predict the times of units on a real or hypothetical device. Return the factor by which the
@@ -72,6 +76,7 @@ int slice_loads_sample(const struct core *core, const struct plan_question *ques
     const size_t stem = place->split->stem, count = target->unit_count - stem;
     struct listing listing = {.planning = planning,
                               .backend = conv2d_backend_of(device->numeric_class),
+                              .predicted = place->ratio > 0,
                               .work = core->capacity->work};
     int rc = slim_visit(place->split, place->group, list_unit, &listing, err);
     if (rc) {
@@ -90,6 +95,7 @@ int slice_loads_sample(const struct core *core, const struct plan_question *ques
     }
     *out = (micro_batch * (double)spec->micro_batches + update / speed) / (double)spec->batch /
            device->processor_share;
+    *out *= place->ratio > 0 ? place->ratio : 1;
     return 0;
 }
 
@@ -104,9 +110,10 @@ static int load_at(const struct slice_loads *loads, size_t device, double width,
                                        {.classes = classes, .width = 1 - width}};
     const struct slim_split split = {
         .target = loads->target, .stem = loads->stem, .group = group, .group_count = whole ? 1 : 2};
-    const struct slice_place place = {.split = &split, .device = device};
     struct slim_cost cost;
     if (loads->core) {
+        const struct slice_place place = {
+            .split = &split, .device = device, .ratio = loads->ratio[device]};
         return slice_loads_sample(loads->core, loads->question, &place, out, err);
     }
     int rc = slim_cost(&split, 0, &cost, err);

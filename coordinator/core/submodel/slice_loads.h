@@ -15,6 +15,9 @@ struct plan_question;
 struct slice_place {
     const struct slim_split *split;
     size_t group, device;
+    /* Measured seconds of another slice on the device, divided by its predicted ones. The seconds
+     * of this slice are then the predicted ones times this ratio. 0: not known */
+    double ratio;
 };
 /* Write the expected seconds of a sample. question: of a user, or NULL. Overwrites
  * core->capacity->work. ERR_INVALID as slim_check. */
@@ -26,6 +29,7 @@ struct slice_loads {
     const struct core *core; /* NULL: operations */
     const struct plan_question *question;
     const struct model *target;
+    const double *ratio;  /* by device, as in slice_place; NULL if operations are counted */
     size_t stem, classes; /* classes: of a group, about */
     double width_min;
 };

@@ -17,6 +17,7 @@
 #include "coordinator/core/submodel/submodel_parts.h"
 #include "coordinator/core/submodel/submodel_plan.h"
 #include "coordinator/core/submodel/submodel_repeats.h"
+#include "coordinator/core/submodel/submodel_revise.h"
 #include "schema/job_check.h"
 
 /* The quality gate: the mean recall must exceed chance by RECALL_MARGIN. The recall of each class
@@ -59,7 +60,7 @@ static void succeed(struct core *core, struct parent_slot *parent,
 static void enter(struct core *core, struct parent_slot *parent, int phase)
 {
     parent->parent.phase = phase;
-    parent->work.asked = parent->work.full = false;
+    parent->work.asked = parent->work.full = parent->work.weighed = false;
     parent->work.fault[0] = '\0';
     parent->work.retry_ms = core->now_ms;
     parent->work.deadline_ms = NEVER;
@@ -124,8 +125,11 @@ static bool has_ready(const struct core *core, const struct parent_slot *parent)
 static void run_groups(struct core *core, struct parent_slot *parent)
 {
     const struct parent *row = &parent->parent;
+    const bool divided = submodel_revise(core, parent);
     const size_t waiting = groups_count(row, PART_WAITING);
-    if (row->stem.state == PART_WAITING) {
+    if (divided) {
+        ask_models(core, parent);
+    } else if (row->stem.state == PART_WAITING) {
         if (submodel_repeats_stem(core, parent)) {
             enter(core, parent, PARENT_STEM);
         }

@@ -53,6 +53,17 @@ static void list_widths(const struct class_groups *groups, struct slim_group gro
     }
 }
 
+static struct slim_split split_of(const struct dividing *dividing,
+                                  const struct class_groups *groups,
+                                  struct slim_group group[GROUPS_MAX])
+{
+    list_widths(groups, group);
+    return (struct slim_split){.target = dividing->parent->model,
+                               .stem = (size_t)dividing->parent->job.spec.submodel.stem,
+                               .group = group,
+                               .group_count = groups->count};
+}
+
 static int check_groups(const struct model *target, size_t stem, const struct class_groups *groups,
                         struct err *err)
 {
@@ -125,6 +136,7 @@ int submodel_time_devices(struct dividing *dividing, size_t count, struct err *e
     int rc = 0;
     loads.core = dividing->core;
     loads.question = dividing->question;
+    loads.ratio = dividing->ratio;
     for (; rc == 0 && dividing->timed < count; dividing->timed++) {
         rc = slice_loads_list(&loads, dividing->order[dividing->timed], widths,
                               &dividing->seconds[dividing->timed], err);
@@ -138,20 +150,17 @@ int submodel_time_devices(struct dividing *dividing, size_t count, struct err *e
 static double correct(struct dividing *dividing, const struct class_groups *groups, struct err *err)
 {
     struct slim_group group[GROUPS_MAX];
-    const struct slim_split split = {.target = dividing->parent->model,
-                                     .stem = (size_t)dividing->parent->job.spec.submodel.stem,
-                                     .group = group,
-                                     .group_count = groups->count};
+    const struct slim_split split = split_of(dividing, groups, group);
     double largest = 0;
-    list_widths(groups, group);
     for (size_t g = 0; g < groups->count; g++) {
         struct slice_cost *cost = &dividing->cost[g];
         const double own = class_groups_own(&dividing->problem, groups, g);
         const double samples = class_groups_samples(&dividing->problem, g, own);
         const double expected =
             class_groups_load(&dividing->problem, g, own, groups->group[g].width) / samples;
+        const size_t device = dividing->order[dividing->place[g]];
         const struct slice_place place = {
-            .split = &split, .group = g, .device = dividing->order[dividing->place[g]]};
+            .split = &split, .group = g, .device = device, .ratio = dividing->ratio[device]};
         double seconds;
         if (slice_loads_sample(dividing->core, dividing->question, &place, &seconds, err) != 0) {
             return -1;
@@ -185,4 +194,67 @@ int submodel_divide(struct dividing *dividing, submodel_choose_fn choose,
         rc = submodel_fit(target, stem, &dividing->problem, class_groups_widths, &found, err);
     }
     return rc;
+}
+
+/* ---- by measured slices ---- */
+
+static int find_device(const struct dividing *dividing, const struct device_id *id, size_t *out,
+                       struct err *err)
+{
+    const struct planning *planning = dividing->core->planning;
+    *out = planning_find(planning, id->text);
+    return *out < planning->device_count
+               ? 0
+               : err_set(err, ERR_INVALID, "device '%s' is not a candidate", id->text);
+}
+
+int submodel_compare(struct dividing *dividing, const struct class_groups *groups,
+                     const struct slice_seconds *measured, size_t count, struct err *err)
+{
+    struct slim_group group[GROUPS_MAX];
+    const struct slim_split split = split_of(dividing, groups, group);
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct slice_place place = {.split = &split, .group = measured[i].group, .ratio = 1};
+        double predicted;
+        int rc = find_device(dividing, &measured[i].device, &place.device, err);
+        rc = rc ? rc
+                : slice_loads_sample(dividing->core, dividing->question, &place, &predicted, err);
+        if (rc) {
+            return rc;
+        }
+        dividing->ratio[place.device] = measured[i].seconds / predicted;
+        sum += dividing->ratio[place.device];
+    }
+    for (size_t d = 0; d < dividing->core->planning->device_count; d++) {
+        dividing->ratio[d] = dividing->ratio[d] > 0 ? dividing->ratio[d] : sum / (double)count;
+    }
+    return 0;
+}
+
+int submodel_epoch_seconds(const struct dividing *dividing, const struct class_groups *groups,
+                           const double *part, double *out, struct err *err)
+{
+    struct slim_group group[GROUPS_MAX];
+    const struct slim_split split = split_of(dividing, groups, group);
+    double busy[PLANNING_DEVICES_MAX] = {0};
+    *out = 0;
+    for (size_t g = 0; g < groups->count; g++) {
+        struct slice_place place = {.split = &split, .group = g};
+        double seconds;
+        int rc = find_device(dividing, &groups->group[g].device, &place.device, err);
+        if (rc) {
+            return rc;
+        }
+        place.ratio = dividing->ratio[place.device];
+        rc = slice_loads_sample(dividing->core, dividing->question, &place, &seconds, err);
+        if (rc) {
+            return rc;
+        }
+        const double own = class_groups_own(&dividing->problem, groups, g);
+        const double samples = class_groups_samples(&dividing->problem, g, own);
+        busy[place.device] += seconds * samples * (part ? part[g] : 1);
+        *out = fmax(*out, busy[place.device]);
+    }
+    return 0;
 }

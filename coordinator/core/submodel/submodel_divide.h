@@ -44,6 +44,7 @@ struct dividing {
     struct class_problem problem;
     size_t order[PLANNING_DEVICES_MAX]; /* indices of the planning's devices */
     double speed[PLANNING_DEVICES_MAX]; /* with the whole target */
+    double ratio[PLANNING_DEVICES_MAX]; /* by the planning's device, as in slice_place */
     struct slice_cost seconds[GROUPS_MAX];
     size_t timed; /* devices whose seconds are known */
     size_t place[GROUPS_MAX], among[GROUPS_MAX];
@@ -56,5 +57,21 @@ NODISCARD int submodel_time_devices(struct dividing *dividing, size_t count, str
  * again. Keep the best division. groups: in, for class_groups_widths. ERR_INVALID. */
 NODISCARD int submodel_divide(struct dividing *dividing, submodel_choose_fn choose,
                               struct class_groups *groups, struct err *err);
+/* The measured seconds of a sample of a group on a device. */
+struct slice_seconds {
+    struct device_id device;
+    size_t group;
+    double seconds;
+};
+/* Set the ratios of the devices by what their slices take. Devices without a slice get the mean of
+ * the others. ERR_INVALID as slim_check, or if a device is not a candidate. */
+NODISCARD int submodel_compare(struct dividing *dividing, const struct class_groups *groups,
+                               const struct slice_seconds *measured, size_t count, struct err *err);
+/* Write the seconds of an epoch of all groups, each on its own device: those of the device that
+ * takes longest. part[groups]: the part of an epoch that each group trains; NULL: all of it.
+ * ERR_INVALID as slim_check, or if the device of a group is not a candidate. */
+NODISCARD int submodel_epoch_seconds(const struct dividing *dividing,
+                                     const struct class_groups *groups, const double *part,
+                                     double *out, struct err *err);
 
 #endif

@@ -247,38 +247,80 @@ int submodel_plan_widths(const struct model *target, const struct submodel_optio
                              err);
 }
 
+/* List the devices, the fastest first. present: out, whether they are online. */
+static int begin(struct core *core, const struct parent_slot *parent,
+                 const struct plan_question *question, struct dividing *dividing, bool *present,
+                 struct err *err)
+{
+    const struct parent *row = &parent->parent;
+    const struct submodel_options *options = &parent->job.spec.submodel;
+    const size_t stem = (size_t)options->stem;
+    *dividing = (struct dividing){.core = core,
+                                  .parent = parent,
+                                  .question = question,
+                                  .problem = {.samples = row->class_samples,
+                                              .class_count = row->class_count,
+                                              .negatives = options->negatives,
+                                              .replicas = (size_t)options->replicas}};
+    int rc = submodel_width_min(parent->model, stem, &dividing->problem, err);
+    if (rc == 0) {
+        *present = list_present(core, parent, question);
+        submodel_list_devices(core->planning, stem, dividing->order, dividing->speed);
+    }
+    return rc;
+}
+
 int submodel_plan(struct core *core, struct parent_slot *parent,
                   const struct plan_question *question, struct err *err)
 {
     struct parent *row = &parent->parent;
-    const struct submodel_options *options = &parent->job.spec.submodel;
-    const size_t stem = (size_t)options->stem;
-    struct dividing dividing = {.core = core,
-                                .parent = parent,
-                                .question = question,
-                                .problem = {.samples = row->class_samples,
-                                            .class_count = row->class_count,
-                                            .negatives = options->negatives,
-                                            .replicas = (size_t)options->replicas}};
+    struct dividing dividing;
+    bool present = false;
     if (job_is_local(&parent->job.spec)) {
         return row->groups.count > 0 ? 0 : submodel_local_plan(core, parent, question, err);
     }
     if (row->groups.count > 0) {
-        return submodel_plan_widths(parent->model, options, row->class_samples, row->class_count,
-                                    &row->groups, err);
+        return submodel_plan_widths(parent->model, &parent->job.spec.submodel, row->class_samples,
+                                    row->class_count, &row->groups, err);
     }
-    int rc = submodel_width_min(parent->model, stem, &dividing.problem, err);
+    int rc = begin(core, parent, question, &dividing, &present, err);
     if (rc) {
         return rc;
     }
-    const bool present = list_present(core, parent, question);
-    submodel_list_devices(core->planning, stem, dividing.order, dividing.speed);
     dividing.problem.group_count =
         count_groups(parent, &dividing.problem, core->planning->device_count);
     rc = divide(&dividing, &row->groups, err);
     if (rc == 0 && present) {
         bind_groups(&dividing, &row->groups);
         follow_preferences(&dividing, &row->groups);
+        row->divisions = 1;
+    }
+    return rc;
+}
+
+int submodel_plan_again(struct core *core, const struct parent_slot *parent,
+                        const struct division_trial *trial, struct division *out, struct err *err)
+{
+    const struct parent *row = &parent->parent;
+    const struct job_spec *spec = &parent->job.spec;
+    double left, again;
+    struct dividing dividing;
+    bool present = false;
+    int rc = begin(core, parent, NULL, &dividing, &present, err);
+    dividing.problem.group_count = row->groups.count / dividing.problem.replicas;
+    rc = rc ? rc : submodel_compare(&dividing, &row->groups, trial->slice, trial->count, err);
+    rc = rc ? rc : submodel_epoch_seconds(&dividing, &row->groups, trial->left, &left, err);
+    rc = rc ? rc : divide_by_speed(&dividing, &out->groups, err);
+    rc = rc ? rc : submodel_check_epochs(&dividing.problem, &out->groups, spec->batch, err);
+    if (rc) {
+        return rc;
+    }
+    bind_groups(&dividing, &out->groups);
+    follow_preferences(&dividing, &out->groups);
+    rc = submodel_epoch_seconds(&dividing, &out->groups, NULL, &again, err);
+    if (rc == 0) {
+        out->present_seconds = (double)spec->epochs * left;
+        out->seconds = (double)spec->epochs * again;
     }
     return rc;
 }

@@ -3,6 +3,7 @@
 #define COORDINATOR_CORE_SUBMODEL_SUBMODEL_PLAN_H
 
 #include "coordinator/core/core.h"
+#include "coordinator/core/submodel/submodel_divide.h"
 
 struct parent_slot;
 struct plan_question;
@@ -24,5 +25,23 @@ NODISCARD int submodel_plan_check(const struct model *target, const struct job_s
  * slices. Overwrites core->planning. ERR_INVALID. */
 NODISCARD int submodel_plan(struct core *core, struct parent_slot *parent,
                             const struct plan_question *question, struct err *err);
+
+/* What the first steps of planned groups have shown. */
+struct division_trial {
+    struct slice_seconds slice[GROUPS_MAX]; /* one for each device of a group */
+    size_t count;
+    double left[GROUPS_MAX]; /* the part of its steps that a group has not done yet */
+};
+/* Another division. */
+struct division {
+    struct class_groups groups;
+    double present_seconds; /* until the phase of groups ends, with the present division */
+    double seconds;         /* the same with this one, from its begin */
+};
+/* Divide planned groups again by the seconds that their slices take. Overwrites core->planning.
+ * ERR_INVALID. */
+NODISCARD int submodel_plan_again(struct core *core, const struct parent_slot *parent,
+                                  const struct division_trial *trial, struct division *out,
+                                  struct err *err);
 
 #endif

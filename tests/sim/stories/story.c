@@ -56,6 +56,7 @@ struct story *story_new_as(const struct story_setting *setting)
         (void)snprintf(spec->model.name, sizeof(spec->model.name), "%s", story->job->model->name);
         users_divide(story->job);
         spec->submodel = *setting->submodel;
+        spec->epochs = setting->epochs > 0 ? setting->epochs : spec->epochs;
     }
     if (setting->groups) {
         story->job->groups = *setting->groups;

@@ -38,6 +38,7 @@ struct story_setting {
     size_t old;                              /* the first devices speak PROTOCOL_BEFORE_VIEWS */
     size_t frozen;                           /* first units of the model */
     const struct submodel_options *submodel; /* the job consists of groups; NULL: it does not */
+    int64_t epochs;                          /* of its parts; 0: one */
     const struct class_groups *groups;       /* these; NULL: the coordinator divides the classes */
     const struct gossip_options *gossip;     /* one group on each device, which mix; NULL: none */
     int64_t samples;                         /* of these groups together */

@@ -1,0 +1,113 @@
+#include "coordinator/core/submodel/submodel_revise.h"
+
+#include <math.h>
+
+#include "coordinator/core/generation/progress.h"
+#include "coordinator/core/parts/groups.h"
+#include "coordinator/core/parts/part_work.h"
+#include "coordinator/core/state/act.h"
+#include "coordinator/core/state/state.h"
+#include "coordinator/core/submodel/submodel_plan.h"
+#include "schema/job_check.h"
+
+#define DIVISIONS_MAX 2
+#define TRIAL_STEPS 8        /* the time of a slice is the median of these */
+#define DONE_MAX 0.25        /* the largest part of its steps that a group may have done */
+#define GAIN_MIN 0.1         /* least gain, as a share of the time that is left */
+#define GAIN_SECONDS_MIN 5.0 /* deriving models and preparing groups again takes some seconds */
+
+/* Given groups, and those of data that stay on devices, are not divided again. */
+static bool may_revise(const struct parent_slot *parent)
+{
+    const struct parent *row = &parent->parent;
+    return row->divisions > 0 && row->divisions < DIVISIONS_MAX && !parent->work.weighed &&
+           !parent->work.asked && groups_count(row, PART_TRAINS) == row->groups.count;
+}
+
+/* Look at the steps of all groups. Return the largest part of its steps that a group has done. */
+static double take_steps(const struct core *core, const struct parent *row,
+                         struct division_trial *trial)
+{
+    double most = 0;
+    for (size_t g = 0; g < row->groups.count; g++) {
+        const struct job_slot *job = groups_job(core, &row->part[g]);
+        trial->left[g] = 1;
+        if (!job) {
+            continue;
+        }
+        const int64_t all = job_total_steps(&job->job.spec, job_epoch_samples(&job->job.data));
+        const double done = (double)job->progress.reached_step / (double)all;
+        trial->left[g] = 1 - done;
+        most = fmax(most, done);
+        if (job->job.state == JOB_RUNNING && job->progress.step_count >= TRIAL_STEPS) {
+            trial->slice[trial->count++] = (struct slice_seconds){
+                .device = job->plan.stage[0].device,
+                .group = g,
+                .seconds = progress_recent_seconds(job, TRIAL_STEPS) / (double)job->job.spec.batch};
+        }
+    }
+    return most;
+}
+
+/* Whether each device that groups were planned for has measured one. */
+static bool is_measured(const struct parent *row, const struct division_trial *trial)
+{
+    bool all = true;
+    for (size_t g = 0; g < row->groups.count; g++) {
+        const char *device = row->groups.group[g].device.text;
+        bool measured = false;
+        for (size_t i = 0; i < trial->count; i++) {
+            measured = measured || id_equal(trial->slice[i].device.text, device);
+        }
+        all = all && measured;
+    }
+    return all;
+}
+
+static bool is_worth(const struct division *division)
+{
+    const double least = fmax(GAIN_MIN * division->present_seconds, GAIN_SECONDS_MIN);
+    return division->present_seconds - division->seconds > least;
+}
+
+/* The operations of the steps that are lost count. */
+static void end_jobs(struct core *core, struct parent_slot *parent)
+{
+    for (size_t g = 0; g < parent->parent.groups.count; g++) {
+        struct parent_part *part = &parent->parent.part[g];
+        const struct job_slot *job = groups_job(core, part);
+        groups_cancel(core, part, "", "the groups are divided again");
+        if (job) {
+            part_work_count(parent, job);
+        }
+        *part = (struct parent_part){.state = PART_WAITING};
+    }
+}
+
+bool submodel_revise(struct core *core, struct parent_slot *parent)
+{
+    struct parent *row = &parent->parent;
+    struct division_trial trial = {0};
+    struct division division = {0};
+    struct err err = {0};
+    if (!may_revise(parent)) {
+        return false;
+    }
+    const bool early = take_steps(core, row, &trial) <= DONE_MAX;
+    if (early && !is_measured(row, &trial)) {
+        return false;
+    }
+    parent->work.weighed = true;
+    if (!early || submodel_plan_again(core, parent, &trial, &division, &err) != 0 ||
+        !is_worth(&division)) {
+        return false;
+    }
+    end_jobs(core, parent);
+    row->groups = division.groups;
+    row->divisions++;
+    groups_changed(parent);
+    act_publish_job(core, "groups_divided", &parent->job, parent->job.id.text,
+                    "the groups of '%s' are divided again: %.3g s are left instead of %.3g s",
+                    parent->job.spec.name, division.seconds, division.present_seconds);
+    return true;
+}

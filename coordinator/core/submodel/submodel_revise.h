@@ -1,0 +1,15 @@
+/* submodel_revise.h: divides the groups of a job of sub-models again by what their first steps have
+ * taken. docs/adr/0170. */
+#ifndef COORDINATOR_CORE_SUBMODEL_SUBMODEL_REVISE_H
+#define COORDINATOR_CORE_SUBMODEL_SUBMODEL_REVISE_H
+
+#include "coordinator/core/core.h"
+
+struct parent_slot;
+
+/* In the phase of groups: if all devices of groups have measured their slices, little is lost and
+ * another division is worth it, end the jobs of the groups and replace the division. All groups
+ * then wait for their models. Return whether that is so. */
+bool submodel_revise(struct core *core, struct parent_slot *parent);
+
+#endif
