@@ -36,7 +36,7 @@ CIFAR_IMAGES = 8000
 SOURCE_SAVING = 11.8  # of the source's abstract
 LOST_MAX = 1.5
 COLUMNS = ("per_sample_least", "total", "busiest")
-GROUP_FIELDS = ("classes", "widths", "predicted", "measured", "phase")
+GROUP_FIELDS = ("classes", "widths", "predicted", "measured", "phase", "trial", "divisions")
 
 
 # ---- rows ----
@@ -133,7 +133,8 @@ def federated_row(runs, seed):
 def timed_rows(runs):
     """Seconds of the whole job on five unequal devices: of equal and of planned groups, and of a
     pipeline, beside the target on the fastest. With many classes: of planned groups, also of more
-    groups than devices.
+    groups than devices. Last, planned groups with all epochs of the case: these are long enough to
+    be divided again.
     """
     case = runs.case
     epochs = case.timed_epochs
@@ -151,24 +152,33 @@ def timed_rows(runs):
         "equal widths": (equal, SLOWDOWNS),
         "planned groups": (planned, SLOWDOWNS),
         "queued groups": (queued, QUEUE_SLOWDOWNS),
+        "planned groups, all epochs": (
+            {**planned, "epochs": case.epochs, "evaluate": target["evaluate"]},
+            SLOWDOWNS,
+        ),
     }
-    few, many = ("pipeline", "equal widths", "planned groups"), ("planned groups", "queued groups")
-    for name in few if case.epochs else many:
+    names = ["pipeline", "equal widths", "planned groups"]
+    if not case.epochs:
+        names = ["planned groups", "queued groups"]
+    elif epochs < case.epochs:
+        names.append("planned groups, all epochs")
+    for name in names:
         job, slowdowns = ways[name]
         run = runs.timed(name, job, slowdowns)
+        beside = central if job["epochs"] == epochs else dict.fromkeys(central)
         yield {
             **empty_row(case, MAIN[0], 1),
             "variant": f"timed: {name}",
             "negatives": None if name == "pipeline" else MAIN[0].negatives,
-            "timed_epochs": epochs,
+            "timed_epochs": job["epochs"],
             **run.get("savings", {}),
             "seconds": run["seconds"],
-            "central_seconds": central["seconds"],
+            "central_seconds": beside["seconds"],
             "seconds_busiest": run["busiest"],
-            "central_busiest": central["busiest"],
-            "accuracy_central": central["accuracy"],
+            "central_busiest": beside["busiest"],
+            "accuracy_central": beside["accuracy"],
             "accuracy_final": run["accuracy"],
-            "loss_points": 100 * (central["accuracy"] - run["accuracy"]),
+            "loss_points": lost(beside["accuracy"], run["accuracy"]),
             "devices": len(slowdowns),
             **{name: run.get(name) for name in GROUP_FIELDS},
             "same_model": (
@@ -225,6 +235,15 @@ def number(value, digits=1):
     return "-" if value is None else f"{value:.{digits}f}"
 
 
+def ratio(above, below):
+    return None if above is None else above / below
+
+
+def lost(central, final):
+    """Points of accuracy."""
+    return None if central is None else 100 * (central - final)
+
+
 def share(value):
     return "-" if value is None else f"{100 * value:.1f}"
 
@@ -239,13 +258,16 @@ def brief(row):
 
 def busy(row):
     """How equally the devices are busy in the phase of groups."""
+    divided = "given groups"
+    if row["divisions"]:
+        divided = f"division {row['divisions']}, begun {row['trial']:.1f} s after the stem"
     if len(row["measured"]) > row["devices"]:
         idle = 1 - sum(row["measured"]) / (row["devices"] * row["phase"])
-        return f"the devices are idle for {idle:.1%} of the phase of groups (goal: at most 10 %)"
+        return f"the devices are idle for {idle:.1%} of the groups' time (goal: 10 %); {divided}"
     predicted, measured = (max(row[of]) / min(row[of]) for of in ("predicted", "measured"))
     return (
         f"the slowest group takes {predicted:.2f} times as long as the fastest as predicted (goal: "
-        f"1.25), {measured:.2f} times as measured (goal: 1.35)"
+        f"1.25), {measured:.2f} times as measured (goal: 1.35); {divided}"
     )
 
 
@@ -334,7 +356,7 @@ def print_times(rows):
                 str(row["timed_epochs"]),
                 number(row["seconds"]),
                 number(row["central_seconds"]),
-                number(row["central_seconds"] / row["seconds"], 2),
+                number(ratio(row["central_seconds"], row["seconds"]), 2),
                 *(number(row[column]) for column in COLUMNS),
                 number(row["seconds_busiest"]),
                 number(row["central_busiest"]),

@@ -310,7 +310,8 @@ class Runs:
 
     def timed_groups(self, fleet, job, forecast):
         """The groups' division and their seconds, as the dry run predicted them (for groups whose
-        numbers may differ) and as they took; phase: from the end of the stem to the last end.
+        numbers may differ) and as they took; phase: from the first begin to the last end; trial:
+        the seconds before it in which an earlier division was tried.
         """
         seen = fleet.get(f"/v1/jobs/{job['id']}/groups")
         groups = seen["groups"]
@@ -323,7 +324,8 @@ class Runs:
             "widths": [group["width"] for group in groups],
             "predicted": [group["seconds"] for group in forecast],
             "measured": [end - begin for begin, end in spans],
-            "phase": max(end for _, end in spans) - seconds_of(stem["ended_at"]),
+            "phase": max(end for _, end in spans) - min(begin for begin, _ in spans),
+            "trial": min(begin for begin, _ in spans) - seconds_of(stem["ended_at"]),
             "divisions": seen.get("divisions"),
             "savings": {name: job["compute"][name] for name in SAVINGS},
         }

@@ -10,9 +10,9 @@
 #include "coordinator/core/submodel/submodel_plan.h"
 #include "schema/job_check.h"
 
-#define DIVISIONS_MAX 2
+#define DIVISIONS_MAX 3
 #define TRIAL_STEPS 8        /* the time of a slice is the median of these */
-#define DONE_MAX 0.25        /* the largest part of its steps that a group may have done */
+#define DONE_MAX 0.15        /* the largest part of its steps that a group may have done */
 #define GAIN_MIN 0.1         /* least gain, as a share of the time that is left */
 #define GAIN_SECONDS_MIN 5.0 /* deriving models and preparing groups again takes some seconds */
 
@@ -20,8 +20,12 @@
 static bool may_revise(const struct parent_slot *parent)
 {
     const struct parent *row = &parent->parent;
-    return row->divisions > 0 && row->divisions < DIVISIONS_MAX && !parent->work.weighed &&
-           !parent->work.asked && groups_count(row, PART_TRAINS) == row->groups.count;
+    bool first = true; /* no group has failed yet */
+    for (size_t g = 0; g < row->groups.count; g++) {
+        first = first && row->part[g].state == PART_TRAINS && row->part[g].attempts == 1;
+    }
+    return first && row->divisions > 0 && row->divisions < DIVISIONS_MAX && !parent->work.weighed &&
+           !parent->work.asked;
 }
 
 /* Look at the steps of all groups. Return the largest part of its steps that a group has done. */
@@ -105,6 +109,7 @@ bool submodel_revise(struct core *core, struct parent_slot *parent)
     end_jobs(core, parent);
     row->groups = division.groups;
     row->divisions++;
+    parent->work.weighed = false; /* the new division is compared too */
     groups_changed(parent);
     act_publish_job(core, "groups_divided", &parent->job, parent->job.id.text,
                     "the groups of '%s' are divided again: %.3g s are left instead of %.3g s",
