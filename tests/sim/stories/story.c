@@ -10,6 +10,14 @@
 #define PATIENCE_US (200 * SECOND)
 #define LOOK_US (1 * MS)
 
+const struct class_groups story_thirds = {
+    .group = {{.class_first = 0, .class_count = 3, .width = 0.3},
+              {.class_first = 3, .class_count = 3, .width = 0.3},
+              {.class_first = 6, .class_count = 4, .width = 0.4}},
+    .count = 3,
+    .class_of = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9},
+    .class_count = 10};
+
 struct story *story_new_as(const struct story_setting *setting)
 {
     struct err err = {0};

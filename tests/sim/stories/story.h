@@ -43,6 +43,9 @@ struct story_setting {
     const struct gossip_options *gossip;     /* one group on each device, which mix; NULL: none */
     int64_t samples;                         /* of these groups together */
 };
+/* Three groups of ten classes, which are the same on any devices. */
+extern const struct class_groups story_thirds;
+
 struct story *story_new_as(const struct story_setting *setting);
 /* `devices` devices and one job of 40 steps, which starts with as many stages (at most 3). */
 struct story *story_new(size_t devices);

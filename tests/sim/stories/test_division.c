@@ -77,20 +77,13 @@ static void a_slower_slice_divides_the_groups_again(void **state)
 static void given_groups_keep_their_division(void **state)
 {
     (void)state;
-    static const struct class_groups given = {
-        .group = {{.class_first = 0, .class_count = 3, .width = 0.3},
-                  {.class_first = 3, .class_count = 3, .width = 0.3},
-                  {.class_first = 6, .class_count = 4, .width = 0.4}},
-        .count = 3,
-        .class_of = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9},
-        .class_count = 10};
     struct submodel_options options = planned;
     options.group_count = 0;
-    struct story *story = begin(&options, &given);
+    struct story *story = begin(&options, &story_thirds);
     speeds_slow(&story->world, 0, 300);
     end(story);
     assert_int_equal(parts_of(story)->divisions, 0);
-    assert_memory_equal(&parts_of(story)->groups.group[0].width, &given.group[0].width,
+    assert_memory_equal(&parts_of(story)->groups.group[0].width, &story_thirds.group[0].width,
                         sizeof(double));
     story_free(story);
 }

@@ -12,15 +12,6 @@
 static const struct submodel_options usual = {
     .stem = 1, .stem_epochs = 1, .negatives = 1, .replicas = 1, .joint_epochs = 1};
 
-/* Given groups are the same on any devices. */
-static const struct class_groups thirds = {
-    .group = {{.class_first = 0, .class_count = 3, .width = 0.3},
-              {.class_first = 3, .class_count = 3, .width = 0.3},
-              {.class_first = 6, .class_count = 4, .width = 0.4}},
-    .count = 3,
-    .class_of = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9},
-    .class_count = 10};
-
 /* A job of three given groups, or of as many planned ones as the options say. */
 static struct story *begin(size_t devices, const struct submodel_options *options)
 {
@@ -29,7 +20,7 @@ static struct story *begin(size_t devices, const struct submodel_options *option
                                 .devices_min = 1,
                                 .steps = STEPS,
                                 .submodel = options,
-                                .groups = options->group_count == 0 ? &thirds : NULL});
+                                .groups = options->group_count == 0 ? &story_thirds : NULL});
 }
 
 static const struct parent *parts_of(const struct story *story)
@@ -360,7 +351,8 @@ static void collapses_once(size_t group, const char *line)
     story_until(story, "center: job_phase: 'job1' is in the phase groups");
     story_pass(story, 100 * MS);
     story->world.users->collapses = story->job->spec.seed;
-    story->world.users->collapsing_class = thirds.class_of[thirds.group[group].class_first];
+    story->world.users->collapsing_class =
+        story_thirds.class_of[story_thirds.group[group].class_first];
     story_until(story, line);
     end(story, JOB_SUCCEEDED);
     assert_int_equal(parts_of(story)->part[group].attempts, 2);
