@@ -102,6 +102,13 @@ static struct traffic_item *place_of(const struct traffic *traffic, const struct
     return oldest;
 }
 
+static void put(struct traffic *traffic, struct traffic_item *place,
+                const struct traffic_item *item)
+{
+    *place = *item;
+    traffic->filled[(size_t)(place - traffic->item) / TRAFFIC_WAYS] = true;
+}
+
 static void scale(struct link_sums *sums, double by)
 {
     sums->count *= by;
@@ -219,7 +226,7 @@ bool traffic_take(struct core *core, const struct device_slot *device,
     }
     struct traffic_item *item = place_of(core->traffic, &row);
     if (!is_item(item, &row)) {
-        *item = (struct traffic_item){.row = row, .at_ms = core->now_ms};
+        put(core->traffic, item, &(struct traffic_item){.row = row, .at_ms = core->now_ms});
     }
     remember(&item->row.sums, &more, core->now_ms - item->at_ms, &item->far);
     item->row.wall_ms = core->wall_ms;
@@ -291,6 +298,10 @@ struct link_speed traffic_link(const struct core *core, const struct device_slot
 const struct link_row *traffic_next(const struct core *core, size_t *at)
 {
     while (*at < TRAFFIC_MAX) {
+        if (!core->traffic->filled[*at / TRAFFIC_WAYS]) {
+            *at += TRAFFIC_WAYS - *at % TRAFFIC_WAYS;
+            continue;
+        }
         const struct link_row *row = &core->traffic->item[(*at)++].row;
         if (row->from.text[0] != '\0') {
             return row;
@@ -326,7 +337,7 @@ void traffic_restore(struct core *core, const struct link_row *row)
         return;
     }
     struct traffic_item *item = place_of(core->traffic, row);
-    *item = (struct traffic_item){.row = *row, .at_ms = core->now_ms - age_ms};
+    put(core->traffic, item, &(struct traffic_item){.row = *row, .at_ms = core->now_ms - age_ms});
     const struct device_slot *to = slots_device(core, row->to.text);
     if (row->kind == LINK_TENSOR) {
         link_add(&sums_of(core, from)->alone, &row->sums);

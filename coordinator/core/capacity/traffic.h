@@ -33,7 +33,9 @@ struct device_sums {
 };
 
 struct traffic {
-    struct traffic_item *item;  /* [TRAFFIC_MAX] */
+    struct traffic_item *item; /* [TRAFFIC_MAX] */
+    /* By set: it has items. Reading pages of empty sets would make the system provide them. */
+    bool filled[TRAFFIC_MAX / TRAFFIC_WAYS];
     struct device_sums *device; /* [devices_max] by slot */
 };
 
