@@ -178,7 +178,7 @@ def timed_rows(runs):
             "central_busiest": beside["busiest"],
             "accuracy_central": beside["accuracy"],
             "accuracy_final": run["accuracy"],
-            "loss_points": lost(beside["accuracy"], run["accuracy"]),
+            "loss_points": points_lost(beside["accuracy"], run["accuracy"]),
             "devices": len(slowdowns),
             **{name: run.get(name) for name in GROUP_FIELDS},
             "same_model": (
@@ -239,7 +239,7 @@ def ratio(above, below):
     return None if above is None else above / below
 
 
-def lost(central, final):
+def points_lost(central, final):
     """Points of accuracy."""
     return None if central is None else 100 * (central - final)
 

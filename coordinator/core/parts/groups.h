@@ -17,7 +17,7 @@ struct group_work {
     bool row_changed;
     bool ended;
     bool asked;               /* a derivation or a harvest is under way */
-    bool weighed;             /* the division is compared with one by measured slices */
+    bool weighed;             /* the present division was compared with another one */
     bool full;                /* a part waits for room until another job ends */
     int harvests;             /* consecutive failed harvests */
     char wait[MESSAGE_SIZE];  /* reason of the wait before any part begins; "": no wait */

@@ -125,11 +125,9 @@ static bool has_ready(const struct core *core, const struct parent_slot *parent)
 static void run_groups(struct core *core, struct parent_slot *parent)
 {
     const struct parent *row = &parent->parent;
-    const bool divided = submodel_revise(core, parent);
+    submodel_revise(core, parent);
     const size_t waiting = groups_count(row, PART_WAITING);
-    if (divided) {
-        ask_models(core, parent);
-    } else if (row->stem.state == PART_WAITING) {
+    if (row->stem.state == PART_WAITING) {
         if (submodel_repeats_stem(core, parent)) {
             enter(core, parent, PARENT_STEM);
         }

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "coordinator/core/generation/drift.h"
 #include "coordinator/core/generation/progress.h"
 #include "coordinator/core/parts/groups.h"
 #include "coordinator/core/parts/part_work.h"
@@ -11,7 +12,6 @@
 #include "schema/job_check.h"
 
 #define DIVISIONS_MAX 3
-#define TRIAL_STEPS 8        /* the time of a slice is the median of these */
 #define DONE_MAX 0.15        /* the largest part of its steps that a group may have done */
 #define GAIN_MIN 0.1         /* least gain, as a share of the time that is left */
 #define GAIN_SECONDS_MIN 5.0 /* deriving models and preparing groups again takes some seconds */
@@ -43,11 +43,12 @@ static double take_steps(const struct core *core, const struct parent *row,
         const double done = (double)job->progress.reached_step / (double)all;
         trial->left[g] = 1 - done;
         most = fmax(most, done);
-        if (job->job.state == JOB_RUNNING && job->progress.step_count >= TRIAL_STEPS) {
-            trial->slice[trial->count++] = (struct slice_seconds){
-                .device = job->plan.stage[0].device,
-                .group = g,
-                .seconds = progress_recent_seconds(job, TRIAL_STEPS) / (double)job->job.spec.batch};
+        if (job->job.state == JOB_RUNNING && job->progress.step_count >= DRIFT_RECENT_STEPS) {
+            trial->slice[trial->count++] =
+                (struct slice_seconds){.device = job->plan.stage[0].device,
+                                       .group = g,
+                                       .seconds = progress_recent_seconds(job, DRIFT_RECENT_STEPS) /
+                                                  (double)job->job.spec.batch};
         }
     }
     return most;
@@ -88,23 +89,23 @@ static void end_jobs(struct core *core, struct parent_slot *parent)
     }
 }
 
-bool submodel_revise(struct core *core, struct parent_slot *parent)
+void submodel_revise(struct core *core, struct parent_slot *parent)
 {
     struct parent *row = &parent->parent;
     struct division_trial trial = {0};
     struct division division = {0};
     struct err err = {0};
     if (!may_revise(parent)) {
-        return false;
+        return;
     }
     const bool early = take_steps(core, row, &trial) <= DONE_MAX;
     if (early && !is_measured(row, &trial)) {
-        return false;
+        return;
     }
     parent->work.weighed = true;
     if (!early || submodel_plan_again(core, parent, &trial, &division, &err) != 0 ||
         !is_worth(&division)) {
-        return false;
+        return;
     }
     end_jobs(core, parent);
     row->groups = division.groups;
@@ -114,5 +115,4 @@ bool submodel_revise(struct core *core, struct parent_slot *parent)
     act_publish_job(core, "groups_divided", &parent->job, parent->job.id.text,
                     "the groups of '%s' are divided again: %.3g s are left instead of %.3g s",
                     parent->job.spec.name, division.seconds, division.present_seconds);
-    return true;
 }

@@ -9,7 +9,7 @@ struct parent_slot;
 
 /* In the phase of groups: if all devices of groups have measured their slices, little is lost and
  * another division is worth it, end the jobs of the groups and replace the division. All groups
- * then wait for their models. Return whether that is so. */
-bool submodel_revise(struct core *core, struct parent_slot *parent);
+ * then wait for their models. */
+void submodel_revise(struct core *core, struct parent_slot *parent);
 
 #endif

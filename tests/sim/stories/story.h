@@ -43,6 +43,7 @@ struct story_setting {
     const struct gossip_options *gossip;     /* one group on each device, which mix; NULL: none */
     int64_t samples;                         /* of these groups together */
 };
+
 /* Three groups of ten classes, which are the same on any devices. */
 extern const struct class_groups story_thirds;
 

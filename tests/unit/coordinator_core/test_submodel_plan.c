@@ -203,18 +203,18 @@ static void a_slice_that_is_slower_than_predicted_becomes_narrower(void **state)
     struct divided bench;
     divided_begin(&bench, "vgg11-bn", 600);
     const struct class_groups *groups = divided_plan(&bench);
-    const struct class_groups *again;
     const struct division division = divide_again(&bench, factor);
+    const struct class_groups *again = &division.groups;
     size_t g = 0;
-    again = &division.groups;
     while (!id_equal(again->group[g].device.text, groups->group[3].device.text)) {
         g++;
         assert_true(g < again->count);
     }
     assert_true(fabs(HELD_IN * division.present_seconds - slowest(&bench, factor)) < 1e-6);
     assert_true(again->group[g].width < 0.8 * groups->group[3].width);
-    printf("one slice of twice the expected seconds: %.3f of the time after another division\n",
-           division.seconds / division.present_seconds);
+    print_message(
+        "one slice of twice the expected seconds: %.3f of the time after another division\n",
+        division.seconds / division.present_seconds);
     assert_true(division.seconds < 0.8 * division.present_seconds);
     divided_end(&bench);
 }
