@@ -29,6 +29,14 @@ function(paceline_program name)
   target_link_libraries(${name} PRIVATE ${ARG_LINKS})
 endfunction()
 
+# How many times as long a test may take here.
+set(PACELINE_PATIENCE 1)
+if(CMAKE_CROSSCOMPILING) # an emulator takes 20 to 80 times as long
+  set(PACELINE_PATIENCE 15)
+elseif(PACELINE_SANITIZE) # takes 5 to 20 times as long, mostly for page faults of its shadow memory
+  set(PACELINE_PATIENCE 3)
+endif()
+
 # paceline_test(NAME SOURCES test_x.c ... LINKS ... [LABEL unit] [TIMEOUT seconds] [ARGS ...]): a
 # cmocka program
 function(paceline_test name)
@@ -39,9 +47,7 @@ function(paceline_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
-  if(CMAKE_CROSSCOMPILING) # an emulator takes 20 to 80 times as long
-    math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 15")
-  endif()
+  math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * ${PACELINE_PATIENCE}")
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} test_support PkgConfig::cmocka)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
@@ -61,6 +67,7 @@ function(paceline_script name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
+  math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * ${PACELINE_PATIENCE}")
   add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/${name}.py)
   set(environment PACELINE_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
     PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/support PYTHONDONTWRITEBYTECODE=1)

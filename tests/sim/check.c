@@ -23,7 +23,12 @@ int check_new(struct world *world, struct err *err)
     int rc = world->check ? check_gossip_new(&world->check->gossip, err)
                           : err_set(err, ERR_MEMORY, "check");
     rc = rc ? rc : check_held_out_new(&world->check->held_out, err);
-    return rc ? rc : check_rounds_new(&world->check->rounds, err);
+    rc = rc ? rc : check_rounds_new(&world->check->rounds, err);
+    if (rc == 0) {
+        world->check->replicas = malloc(sizeof(*world->check->replicas));
+        rc = world->check->replicas ? 0 : err_set(err, ERR_MEMORY, "check");
+    }
+    return rc;
 }
 
 void check_free(struct world *world)
@@ -37,6 +42,7 @@ void check_free(struct world *world)
         check_gossip_free(&world->check->gossip);
         check_held_out_free(&world->check->held_out);
         check_rounds_free(&world->check->rounds);
+        free(world->check->replicas);
     }
     free(world->check);
     world->check = NULL;
@@ -400,8 +406,7 @@ static void check_neighbor_version(struct world *world, const struct job *job)
 /* A loss costs the steps since the version that is left. */
 static void check_losses(struct world *world, const struct job *job)
 {
-    struct replicas *replicas = malloc(sizeof(*replicas));
-    ASSERT(replicas);
+    struct replicas *replicas = world->check->replicas;
     const bool live = core_replicas(world->coordinator->core, job->id.text, replicas);
     for (size_t i = 0; live && i < replicas->single_count; i++) {
         const struct replica_loss *loss = &replicas->single[i];
@@ -411,7 +416,6 @@ static void check_losses(struct world *world, const struct job *job)
                        job->spec.name, replicas->step, loss->steps_lost, loss->resume_version);
         }
     }
-    free(replicas);
 }
 
 /* Another job is to take over the part that this one had. */

@@ -75,6 +75,7 @@ struct check {
     struct check_gossip *gossip;     /* of groups that mix */
     struct check_held_out *held_out; /* and evaluate on what their devices hold out */
     struct check_rounds *rounds;     /* and do so in rounds */
+    struct replicas *replicas;       /* of the job that is compared with its rows */
     int repeats;                     /* the highest count of them all */
     int backups;                     /* how often rows of an earlier time were put back */
     uint64_t restored;               /* commits since rows were last compared with the core */

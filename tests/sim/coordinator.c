@@ -64,6 +64,7 @@ void coordinator_free(struct world *world)
     if (world->coordinator) {
         forget(world);
         free(world->coordinator->actions.item);
+        free(world->coordinator->backup);
         question_free(&world->coordinator->planning);
         free(world->coordinator);
         world->coordinator = NULL;
@@ -476,25 +477,5 @@ void coordinator_crash(struct world *world)
         check_crash(world);
         world_end(world, ACTOR_COORDINATOR);
         forget(world);
-    }
-}
-
-void coordinator_backup(struct world *world)
-{
-    struct coordinator *coordinator = world->coordinator;
-    coordinator->backup = coordinator->rows;
-    coordinator->backup_blobs = coordinator->blobs;
-    coordinator->has_backup = true;
-}
-
-void coordinator_restore_backup(struct world *world)
-{
-    struct coordinator *coordinator = world->coordinator;
-    ASSERT(!world->actor[ACTOR_COORDINATOR].up);
-    if (coordinator->has_backup) {
-        TRACE(world, ACTOR_COORDINATOR, "is given its backup");
-        coordinator->rows = coordinator->backup;
-        coordinator->blobs = coordinator->backup_blobs;
-        check_backup(world);
     }
 }

@@ -37,13 +37,19 @@ struct parked {
     bool woken;
 };
 
+/* Of an earlier time. */
+struct backup {
+    struct rows rows;
+    struct blobs blobs;
+};
+
 struct coordinator {
     struct core *core; /* NULL while it is down */
     struct core_config config;
     struct actions actions;
-    struct rows rows, backup;
-    struct blobs blobs, backup_blobs;
-    bool has_backup;
+    struct rows rows;
+    struct blobs blobs;
+    struct backup *backup; /* NULL: none was made */
     struct transaction transaction;
     struct inbox_item inbox[INBOX_MAX];
     size_t inbox_count;

@@ -252,7 +252,7 @@ static void strike(struct world *world, void *arg, int64_t number)
                  0);
         break;
     case FAULT_BACKUP:
-        if (!world->coordinator->has_backup) {
+        if (!world->coordinator->backup) {
             TRACE(world, ACTOR_COORDINATOR, "is backed up");
             coordinator_backup(world);
         } else {

@@ -1,5 +1,10 @@
-/* Rows as the core takes them at a start. */
+/* Rows as the core takes them at a start, and rows of an earlier time that are put back. */
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "tests/sim/check.h"
 #include "tests/sim/coordinator.h"
+#include "tests/sim/trace.h"
 
 void coordinator_restored(const struct world *world, const struct rows *rows,
                           struct restored_rows *out)
@@ -42,4 +47,29 @@ void coordinator_restored(const struct world *world, const struct rows *rows,
                                     .unit_count = rows->unit_time_count,
                                     .link = rows->link_time,
                                     .link_count = rows->link_time_count}}};
+}
+
+/* ---- backups ---- */
+
+void coordinator_backup(struct world *world)
+{
+    struct coordinator *coordinator = world->coordinator;
+    if (!coordinator->backup) {
+        coordinator->backup = malloc(sizeof(*coordinator->backup));
+        ASSERT(coordinator->backup);
+    }
+    coordinator->backup->rows = coordinator->rows;
+    coordinator->backup->blobs = coordinator->blobs;
+}
+
+void coordinator_restore_backup(struct world *world)
+{
+    struct coordinator *coordinator = world->coordinator;
+    ASSERT(!world->actor[ACTOR_COORDINATOR].up);
+    if (coordinator->backup) {
+        TRACE(world, ACTOR_COORDINATOR, "is given its backup");
+        coordinator->rows = coordinator->backup->rows;
+        coordinator->blobs = coordinator->backup->blobs;
+        check_backup(world);
+    }
 }

@@ -219,6 +219,18 @@ const struct job *story_job(const struct story *story)
     return job;
 }
 
+const char *story_model(const struct story *story)
+{
+    const struct rows *rows = &story->world.coordinator->rows;
+    for (size_t i = 0; i < rows->checkpoint_count; i++) {
+        if (id_equal(rows->checkpoint[i].id.text, story_job(story)->checkpoint.text)) {
+            return rows->checkpoint[i].sha256;
+        }
+    }
+    fail_msg("the job has no model");
+    return "";
+}
+
 void story_succeeds(struct story *story, int64_t generation)
 {
     story_until(story, "center: job job1 succeeded");

@@ -70,6 +70,8 @@ void story_never(const struct story *story, const char *line);
 /* The device of a stage of the present plan. */
 size_t story_stage(const struct story *story, size_t stage);
 const struct job *story_job(const struct story *story);
+/* SHA-256 of the model that the job left. */
+const char *story_model(const struct story *story);
 /* Lets the job end, and asserts that it has succeeded, with the right digest, in generation
  * `generation`. */
 void story_succeeds(struct story *story, int64_t generation);

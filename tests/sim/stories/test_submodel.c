@@ -1,5 +1,5 @@
-/* Jobs of sub-models: devices, groups and the coordinator fail in each phase, users pause and
- * cancel in each phase, and the model stays the same. */
+/* Jobs of sub-models: devices and groups fail in each phase, users pause and cancel in each phase,
+ * and the model stays the same. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,24 +57,12 @@ static void end(struct story *story, int state)
     }
 }
 
-static const char *model_of(const struct story *story)
-{
-    const struct rows *rows = &story->world.coordinator->rows;
-    for (size_t i = 0; i < rows->checkpoint_count; i++) {
-        if (id_equal(rows->checkpoint[i].id.text, story_job(story)->checkpoint.text)) {
-            return rows->checkpoint[i].sha256;
-        }
-    }
-    fail_msg("the job has no model");
-    return "";
-}
-
 /* The model of a job of three groups that nothing disturbs. */
 static void model_undisturbed(size_t devices, char out[SHA256_SIZE])
 {
     struct story *story = begin(devices, &usual);
     end(story, JOB_SUCCEEDED);
-    memcpy(out, model_of(story), SHA256_SIZE);
+    memcpy(out, story_model(story), SHA256_SIZE);
     story_free(story);
 }
 
@@ -138,7 +126,7 @@ static void loses_a_device(const char *line, bool in_group)
     const size_t device = device_of(story, part);
     faults_kill_device(&story->world, device, FOREVER);
     end(story, JOB_SUCCEEDED);
-    assert_string_equal(model_of(story), right);
+    assert_string_equal(story_model(story), right);
     story_free(story);
 }
 
@@ -196,7 +184,7 @@ static void a_drained_device_hands_its_group_on(void **state)
     operators_ask(&story->world, device_of(story, &parts_of(story)->part[1]), true);
     story_until(story, "center: device_drained");
     end(story, JOB_SUCCEEDED);
-    assert_string_equal(model_of(story), right);
+    assert_string_equal(story_model(story), right);
     story_free(story);
 }
 
@@ -215,7 +203,7 @@ static void pauses_at(const char *line, const char *paused)
         assert_string_equal(story->world.coordinator->rows.device[i].job.text, "");
     }
     end(story, JOB_SUCCEEDED); /* its user resumes it */
-    assert_string_equal(model_of(story), right);
+    assert_string_equal(story_model(story), right);
     story_free(story);
 }
 
@@ -413,47 +401,6 @@ static void a_full_disk_delays_the_harvest(void **state)
     story_free(story);
 }
 
-/* ---- the coordinator ---- */
-
-/* It dies at the n-th commit after all devices have enrolled. Returns whether there was one. */
-static bool dies_at(uint64_t commit, enum crash_point point, const char *right)
-{
-    struct story *story = begin(2, &usual);
-    story->world.faults->crash_commit = story->world.coordinator->commits + commit;
-    story->world.faults->crash_point = point;
-    end(story, JOB_SUCCEEDED);
-    assert_string_equal(model_of(story), right);
-    const bool died = story->world.coordinator->lives > 1;
-    story_free(story);
-    return died;
-}
-
-static void dies_at_every_commit(enum crash_point point)
-{
-    struct story *story = begin(2, &usual);
-    char right[SHA256_SIZE];
-    uint64_t commit = 1;
-    end(story, JOB_SUCCEEDED);
-    memcpy(right, model_of(story), SHA256_SIZE);
-    story_free(story);
-    while (dies_at(commit, point, right)) {
-        commit++;
-    }
-    assert_true(commit > 30);
-}
-
-static void every_commit_can_be_the_last_before(void **state)
-{
-    (void)state;
-    dies_at_every_commit(CRASH_BEFORE_COMMIT);
-}
-
-static void every_commit_can_be_the_last_after(void **state)
-{
-    (void)state;
-    dies_at_every_commit(CRASH_AFTER_COMMIT);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -478,8 +425,6 @@ int main(void)
         cmocka_unit_test(a_group_that_misses_one_of_its_classes_is_trained_again),
         cmocka_unit_test(replicas_serve_the_classes_of_a_group_that_is_left_out),
         cmocka_unit_test(a_full_disk_delays_the_harvest),
-        cmocka_unit_test(every_commit_can_be_the_last_before),
-        cmocka_unit_test(every_commit_can_be_the_last_after),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
