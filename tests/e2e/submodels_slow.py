@@ -1,6 +1,7 @@
 """Sub-models under failures in every phase: devices, all devices and the coordinator die, and the
 model stays the same; so it does on any number of devices. A missed deadline and a lost replica cost
-little accuracy. A pause or a cancel leaves no job at work and no blob without a row.
+little accuracy. A pause or a cancel leaves no job at work and no blob without a row. Groups that are
+divided again keep the law.
 """
 
 import contextlib
@@ -8,8 +9,10 @@ import functools
 import itertools
 import json
 import pathlib
+import signal
 import sqlite3
 import tempfile
+import threading
 import time
 
 from paceline import FASHION, fashion_fleet, must, on_devices
@@ -18,6 +21,7 @@ from runner import run
 from submodels import (
     LEASE_MS,
     SMALL,
+    check_group,
     content_of,
     groups_of,
     model_of,
@@ -32,6 +36,7 @@ PHASES = ("stem", "groups", "harvest", "joint")
 AGENTS = 3
 SLOWDOWN = 3
 DEATHS = 25
+LONG_EPOCHS = 40  # a division pays within its first steps
 TRIES = 10  # to meet a harvest
 
 
@@ -223,6 +228,64 @@ def test_each_group_is_an_ordinary_job_that_three_devices_can_train():
             model = model_of(fleet, fleet.wait(alone, "succeeded")["checkpoint"])
             trained = model_of(fleet, group["part"]["checkpoint"])
             must(model == trained, f"group {group['group']}: {model}, not {trained}")
+
+
+# ---- groups that are divided again ----
+
+
+@contextlib.contextmanager
+def throttled(agent):
+    """The agent runs for a sixth of the time, in slices, as a board that is too hot does."""
+    over = threading.Event()
+
+    def throttle():
+        while not over.is_set():
+            agent.signal(signal.SIGSTOP)
+            time.sleep(0.1)
+            agent.signal(signal.SIGCONT)
+            over.wait(0.02)
+
+    thread = threading.Thread(target=throttle)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def wait_for_division(fleet, job):
+    deadline = time.monotonic() + 120
+    while (seen := groups_of(fleet, job))["divisions"] < 2:
+        must(seen["phase"] in ("stem", "groups"), f"the groups were not divided again: {seen}")
+        must(time.monotonic() < deadline, f"the groups are not divided again: {seen}")
+        time.sleep(0.05)
+    return seen
+
+
+def width_of(parts, device):
+    return next(group["width"] for group in parts["groups"] if group["device"] == device)
+
+
+def test_a_device_that_slows_down_gets_fewer_channels_and_the_law_holds():
+    spec = submodel_job(groups=None, group_count=AGENTS, joint={"epochs": 0})
+    with fleet_of() as fleet:
+        job = fleet.submit({**spec, "epochs": LONG_EPOCHS})
+        wait_for_parts(fleet, job, "groups")
+        first = groups_of(fleet, job)
+        device = first["groups"][0]["device"]
+        name = fleet.get(f"/v1/devices/{device}")["name"]
+        with throttled(next(agent for agent in fleet.agents if agent.name == name)):
+            again = wait_for_division(fleet, job)
+        narrow, wide = width_of(again, device), width_of(first, device)
+        must(narrow < wide, f"the width of {name} was {wide} and is {narrow}")
+        restart(fleet)
+        fleet.wait(job, "succeeded", 600)
+        parts = groups_of(fleet, job)
+        must(parts["divisions"] in (2, 3), f"{parts}")
+        print(f"    widths {wide} and {narrow}, {parts['divisions']} divisions")
+        check_group(fleet, job, parts)
+        check_nothing_is_left(fleet)
 
 
 # ---- verbs ----
