@@ -27,6 +27,7 @@ def answer_of(raw):
     head, _, body = raw.partition(b"\r\n\r\n")
     lines = head.decode().split("\r\n")
     headers = dict(line.split(": ", 1) for line in lines[1:])
+    must("Content-Length" in headers, f"no answer: {raw!r}")
     must(len(body) == int(headers["Content-Length"]), f"more or less than one answer: {raw!r}")
     return Answer(int(lines[0].split()[1]), headers, body)
 
@@ -139,10 +140,13 @@ def test_bytes_other_than_http_get_a_problem_and_no_page():
     with Api(data=False) as api:
         for request, word in cases:
             must_refuse(api, request, 400, "invalid_parameter", word)
-        with api.connect() as connection:  # in pieces
+        # In pieces, each of which the server reads alone: another connection that opens or closes
+        # meanwhile could make it run before it has checked the bytes that arrive then.
+        with api.connect() as connection, api.connect() as other:
             for piece in (b"GET /healthz HT", b"TP/1.1\r\nHost: loc", b"alhost\r\nX-Cut: a\0b"):
                 connection.sendall(piece)
-                api.get("/healthz")
+                other.sendall(f"GET /healthz {HEAD}\r\n".encode())
+                must(b" 200 OK" in other.recv(65536), "no answer meanwhile")
             must(
                 answer_of(connection.makefile("rb").read()).code == "invalid_parameter", "in pieces"
             )
