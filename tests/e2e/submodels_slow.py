@@ -1,7 +1,7 @@
 """Sub-models under failures in every phase: devices, all devices and the coordinator die, and the
 model stays the same; so it does on any number of devices. A missed deadline and a lost replica cost
-little accuracy. A pause or a cancel leaves no job at work and no blob without a row. Groups that are
-divided again keep the law.
+little accuracy. A pause or a cancel leaves no job at work and no blob without a row. Groups that
+are divided again keep the law.
 """
 
 import contextlib

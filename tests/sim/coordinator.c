@@ -12,13 +12,14 @@
 #include "tests/sim/faults.h"
 #include "tests/sim/note.h"
 #include "tests/sim/trace.h"
+#include "tests/support/pages.h"
 
 #define TURN_US 50 /* between a request and the turn that takes it */
 #define DISK_LOOK_US (60 * SECOND)
 
 int coordinator_new(struct world *world, struct err *err)
 {
-    struct coordinator *coordinator = calloc(1, sizeof(*coordinator));
+    struct coordinator *coordinator = pages_new(sizeof(*coordinator));
     if (!coordinator) {
         return err_set(err, ERR_MEMORY, "coordinator");
     }
@@ -66,7 +67,7 @@ void coordinator_free(struct world *world)
         free(world->coordinator->actions.item);
         free(world->coordinator->backup);
         question_free(&world->coordinator->planning);
-        free(world->coordinator);
+        pages_free(world->coordinator, sizeof(*world->coordinator));
         world->coordinator = NULL;
     }
 }

@@ -6,10 +6,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/json.h"
-#include "libtrain/description/description.h"
-#include "libtrain/description/zoo.h"
 #include "tests/support/no_alloc.h"
+#include "tests/support/pages.h"
 
 #define START_MS 1000000
 #define START_WALL_MS 1700000000000
@@ -432,36 +430,20 @@ static void store_dataset(struct world *world, const char *name, int64_t samples
     world_send(world, &event);
 }
 
-struct model *world_model(void)
+/* Each question fills it anew, so all worlds share one. */
+static struct planning *planning_of_worlds(void)
 {
-    const char *text = zoo_text(WORLD_MODEL);
-    const struct model_fit fit = {.input = {28, 28, 1}, .dtype = DTYPE_U8, .classes = 10};
-    json_auto_t *description = NULL;
-    struct model *model = NULL;
+    static struct planning *planning;
     struct err err = {0};
-    assert_ok(json_parse(text, strlen(text), &description, &err), &err);
-    assert_ok(description_parse(description, &fit, &model, NULL, &err), &err);
-    return model;
-}
-
-static struct model *tuned_model(void)
-{
-    struct model *model = world_model();
-    for (size_t u = 0; u < model->unit_count; u++) {
-        for (size_t k = 0; k < model->unit[u].op_count; k++) {
-            struct op *op = &model->unit[u].op[k];
-            if (op->type == OP_CONV2D) {
-                op->kernels = (struct conv2d_kernels){
-                    {CONV2D_ONEDNN_NHWC, CONV2D_ONEDNN_DIRECT, CONV2D_COLUMNS}};
-            }
-        }
+    if (!planning) {
+        assert_ok(question_new(&planning, &err), &err);
     }
-    return model;
+    return planning;
 }
 
 struct world *world_new(void)
 {
-    struct world *world = calloc(1, sizeof(*world));
+    struct world *world = pages_new(sizeof(*world));
     assert_non_null(world);
     world->actions.item = calloc(ACTIONS_MAX, sizeof(world->actions.item[0]));
     world->replicas = calloc(1, sizeof(*world->replicas));
@@ -474,9 +456,8 @@ struct world *world_new(void)
     world->traced = true;
     buf_init(&world->trace, 1 << 24);
     world->model = world_model();
-    world->tuned = tuned_model();
-    struct err err = {0};
-    assert_ok(question_new(&world->planning, &err), &err);
+    world->tuned = world_tuned_model();
+    world->planning = planning_of_worlds();
     start(world);
     store_dataset(world, "train", 1000);
     store_dataset(world, "test", 100);
@@ -494,7 +475,6 @@ void world_free(struct world *world)
     model_free(&world->tuned);
     buf_done(&world->trace);
     free(world->actions.item);
-    question_free(&world->planning);
     free(world->replicas);
-    free(world);
+    pages_free(world, sizeof(*world));
 }

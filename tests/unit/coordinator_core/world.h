@@ -81,7 +81,7 @@ struct world {
     size_t pending_count;
     size_t exports, metrics, deleted;
     uint64_t question;         /* the open one, of ACTION_PLAN; 0: none */
-    struct planning *planning; /* its value */
+    struct planning *planning; /* its value; shared by all worlds */
     struct planned planned;    /* its answer */
     bool plans_wait;           /* questions are answered by world_planned only */
     char tune_job[ID_SIZE];    /* the last one whose model waits for tuned kernels; "": none */
@@ -90,6 +90,8 @@ struct world {
 struct world *world_new(void);
 /* The model that all jobs train, with 5 units. For model_free. */
 struct model *world_model(void);
+/* The same with the kernels that all agents measure. */
+struct model *world_tuned_model(void);
 void world_free(struct world *world);
 /* Feed an event: times are filled in, answers taken, rows kept, invariants checked. */
 void world_send(struct world *world, struct event *event);
