@@ -5,7 +5,6 @@
 
 #include "base/assert.h"
 
-#define BISECTIONS 200
 #define IMPROVEMENTS_MAX 4096 /* each makes the slowest group faster */
 
 size_t class_groups_count(size_t class_count, size_t device_count)
@@ -57,68 +56,6 @@ void class_groups_queue(const double *device, size_t device_count, size_t group_
     }
 }
 
-/* ---- samples ---- */
-
-int64_t class_samples_of(const struct class_samples *data, size_t class)
-{
-    return class < data->count ? data->samples[class] : 0;
-}
-
-int64_t class_samples_all(const struct class_samples *data)
-{
-    int64_t all = 0;
-    for (size_t c = 0; c < data->count; c++) {
-        all += data->samples[c];
-    }
-    return all;
-}
-
-double class_samples_epoch(double own, double all, double negatives)
-{
-    return own + fmin(own * negatives, all - own);
-}
-
-struct class_samples class_groups_data(const struct class_problem *problem, size_t group)
-{
-    return problem->data
-               ? problem->data[group]
-               : (struct class_samples){.samples = problem->samples, .count = problem->class_count};
-}
-
-double class_groups_samples(const struct class_problem *problem, size_t group, double own)
-{
-    const struct class_samples data = class_groups_data(problem, group);
-    return class_samples_epoch(own, (double)class_samples_all(&data), problem->negatives);
-}
-
-/* ---- loads ---- */
-
-/* The last known width that is not above this one. */
-static size_t known_below(const struct slice_cost *cost, double width)
-{
-    size_t at = 0;
-    while (at + 1 < cost->count && cost->width[at + 1] <= width) {
-        at++;
-    }
-    return at;
-}
-
-static double sample_load(const struct slice_cost *cost, double width)
-{
-    const size_t at = known_below(cost, width);
-    if (at + 1 == cost->count || width <= cost->width[at]) {
-        return cost->load[at];
-    }
-    const double part = (width - cost->width[at]) / (cost->width[at + 1] - cost->width[at]);
-    return cost->load[at] + part * (cost->load[at + 1] - cost->load[at]);
-}
-
-double class_groups_load(const struct class_problem *problem, size_t group, double own,
-                         double width)
-{
-    return class_groups_samples(problem, group, own) * sample_load(&problem->cost[group], width);
-}
-
 /* ---- classes ---- */
 
 /* The state of the search for the group of each class. */
@@ -126,14 +63,30 @@ struct division {
     const struct class_problem *problem;
     size_t order[COUNTED_CLASSES_MAX]; /* classes, the largest first */
     size_t group_of[COUNTED_CLASSES_MAX];
-    double own[GROUPS_MAX];
+    double own[GROUPS_MAX], width[GROUPS_MAX];
     size_t count[GROUPS_MAX];
+    size_t device[GROUPS_MAX], among[GROUPS_MAX]; /* of a group, and the groups that it trains */
+    double busy[GROUPS_MAX];                      /* by device: the mean load of its groups */
 };
+
+static void begin(struct division *division, const struct class_problem *problem)
+{
+    *division = (struct division){.problem = problem};
+    for (size_t g = 0; g < problem->group_count; g++) {
+        division->width[g] = 1.0 / (double)problem->group_count;
+        division->device[g] = problem->device ? problem->device[g] : g;
+        ASSERT(division->device[g] < GROUPS_MAX);
+    }
+    for (size_t g = 0; g < problem->group_count; g++) {
+        for (size_t other = 0; other < problem->group_count; other++) {
+            division->among[g] += division->device[other] == division->device[g];
+        }
+    }
+}
 
 static double load_of(const struct division *division, size_t group, double own)
 {
-    return class_groups_load(division->problem, group, own,
-                             1.0 / (double)division->problem->group_count);
+    return class_loads_of(division->problem, group, own, division->width[group]);
 }
 
 static void sort_classes(struct division *division)
@@ -187,39 +140,49 @@ static void divide(struct division *division)
     }
 }
 
-static size_t slowest(const struct division *division)
+/* Find the load of each device. Return the device with the largest one. */
+static size_t slowest(struct division *division)
 {
-    size_t slow = 0;
-    for (size_t g = 1; g < division->problem->group_count; g++) {
-        if (load_of(division, g, division->own[g]) > load_of(division, slow, division->own[slow])) {
-            slow = g;
-        }
+    size_t slow = division->device[0];
+    memset(division->busy, 0, sizeof(division->busy));
+    for (size_t g = 0; g < division->problem->group_count; g++) {
+        division->busy[division->device[g]] +=
+            load_of(division, g, division->own[g]) / (double)division->among[g];
+    }
+    for (size_t d = 0; d < GROUPS_MAX; d++) {
+        slow = division->busy[d] > division->busy[slow] ? d : slow;
     }
     return slow;
 }
 
-/* Move a class out of the slowest group, or swap it for a class of another group (SIZE_MAX: none),
- * if both groups are then faster than the slowest group was. */
-static bool try_exchange(struct division *division, size_t slow, size_t class, size_t group,
-                         size_t other)
+/* The load of the group's device if the group gets so many own samples more. */
+static double busy_with(const struct division *division, size_t group, double more)
+{
+    const double own = division->own[group];
+    const double rise = load_of(division, group, own + more) - load_of(division, group, own);
+    return division->busy[division->device[group]] + rise / (double)division->among[group];
+}
+
+/* Move a class to a group of another device, or swap it for a class of this group (SIZE_MAX: none),
+ * if both devices are then faster than the class's device was. */
+static bool try_exchange(struct division *division, size_t class, size_t group, size_t other)
 {
     const int64_t *samples = division->problem->samples;
-    const double gives = (double)samples[class],
-                 takes = other == SIZE_MAX ? 0 : (double)samples[other];
-    const double before = load_of(division, slow, division->own[slow]);
-    const double after = fmax(load_of(division, slow, division->own[slow] - gives + takes),
-                              load_of(division, group, division->own[group] + gives - takes));
+    const size_t from = division->group_of[class];
+    const double moved = (double)samples[class] - (other == SIZE_MAX ? 0 : (double)samples[other]);
+    const double before = division->busy[division->device[from]];
+    const double after = fmax(busy_with(division, from, -moved), busy_with(division, group, moved));
     if (after >= before * (1 - 1e-12)) {
         return false;
     }
-    division->own[slow] += takes - gives;
-    division->own[group] += gives - takes;
+    division->own[from] -= moved;
+    division->own[group] += moved;
     division->group_of[class] = group;
     if (other == SIZE_MAX) {
-        division->count[slow]--;
+        division->count[from]--;
         division->count[group]++;
     } else {
-        division->group_of[other] = slow;
+        division->group_of[other] = from;
     }
     return true;
 }
@@ -228,18 +191,19 @@ static bool improve(struct division *division)
 {
     const size_t slow = slowest(division), classes = division->problem->class_count;
     for (size_t c = 0; c < classes; c++) {
-        if (division->group_of[c] != slow) {
+        const size_t from = division->group_of[c];
+        if (division->device[from] != slow) {
             continue;
         }
         for (size_t g = 0;
-             division->count[slow] > GROUP_CLASSES_MIN && g < division->problem->group_count; g++) {
-            if (g != slow && try_exchange(division, slow, c, g, SIZE_MAX)) {
+             division->count[from] > GROUP_CLASSES_MIN && g < division->problem->group_count; g++) {
+            if (division->device[g] != slow && try_exchange(division, c, g, SIZE_MAX)) {
                 return true;
             }
         }
         for (size_t other = 0; other < classes; other++) {
-            if (division->group_of[other] != slow &&
-                try_exchange(division, slow, c, division->group_of[other], other)) {
+            const size_t group = division->group_of[other];
+            if (division->device[group] != slow && try_exchange(division, c, group, other)) {
                 return true;
             }
         }
@@ -276,28 +240,6 @@ static void add_replicas(struct class_groups *out, size_t set)
     }
 }
 
-/* The least width, as a multiple of the widths' unit. */
-static double least_width(double width_min)
-{
-    return ceil(width_min * WIDTH_UNITS - 1e-9) / WIDTH_UNITS;
-}
-
-size_t class_groups_most(double width_min)
-{
-    return (size_t)floor(1 / least_width(width_min) + 1e-9);
-}
-
-int class_groups_room(const struct class_problem *problem, size_t count, struct err *err)
-{
-    const double least = least_width(problem->width_min);
-    if (count > class_groups_most(problem->width_min)) {
-        return err_set(err, ERR_INVALID,
-                       "%zu groups are too many: each needs at least %.3f of the channels", count,
-                       least);
-    }
-    return 0;
-}
-
 int class_groups_solve(const struct class_problem *problem, struct class_groups *out,
                        struct err *err)
 {
@@ -308,11 +250,12 @@ int class_groups_solve(const struct class_problem *problem, struct class_groups 
         return err_set(err, ERR_INVALID, "%zu classes cannot be divided among %zu groups",
                        problem->class_count, groups);
     }
-    int rc = class_groups_room(problem, groups * problem->replicas, err);
+    int rc = class_widths_check(problem, groups * problem->replicas, err);
     if (rc != 0) {
         return rc;
     }
-    struct division division = {.problem = problem};
+    struct division division;
+    begin(&division, problem);
     sort_classes(&division);
     divide(&division);
     for (int i = 0; i < IMPROVEMENTS_MAX && improve(&division); i++) {
@@ -324,149 +267,31 @@ int class_groups_solve(const struct class_problem *problem, struct class_groups 
     if (problem->replicas == 2) {
         add_replicas(out, groups);
     }
-    return class_groups_widths(problem, out, err);
+    return class_widths_choose(problem, out, err);
 }
 
-/* ---- widths ---- */
-
-double class_groups_own(const struct class_problem *problem, const struct class_groups *groups,
-                        size_t group)
+bool class_groups_exchange(const struct class_problem *problem, struct class_groups *groups)
 {
-    const struct class_group *one = &groups->group[group];
-    const struct class_samples data = class_groups_data(problem, group);
-    double own = 0;
-    for (int64_t c = 0; c < one->class_count; c++) {
-        own += (double)class_samples_of(&data, (size_t)groups->class_of[one->class_first + c]);
-    }
-    return own;
-}
-
-/* The range of widths with at most one load. */
-struct span {
-    double least, most;
-};
-
-/* The width between the known widths k and k + 1 at which the load reaches the limit. */
-static double crossing(const struct slice_cost *cost, size_t k, double limit)
-{
-    const double low = cost->load[k], high = cost->load[k + 1];
-    return cost->width[k] + (limit - low) / (high - low) * (cost->width[k + 1] - cost->width[k]);
-}
-
-/* The greatest width with at most this load of a sample, and the end of the contiguous range of
- * such widths below it. If there is no such width, both are the least width. */
-static struct span span_within(const struct slice_cost *cost, double width_min, double limit)
-{
-    size_t top = cost->count;
-    while (top > 0 && cost->load[top - 1] > limit) {
-        top--;
-    }
-    if (top == 0) {
-        return (struct span){width_min, width_min};
-    }
-    size_t low = top - 1;
-    while (low > 0 && cost->load[low - 1] <= limit) {
-        low--;
-    }
-    const double most = top < cost->count ? crossing(cost, top - 1, limit) : cost->width[top - 1];
-    const double least = low > 0 ? crossing(cost, low - 1, limit) : width_min;
-    return (struct span){fmax(least, width_min), fmax(most, width_min)};
-}
-
-/* Write the spans of all groups for a largest load. Return the sum of the greatest widths. */
-static double spans_within(const struct class_problem *problem, const double *own, size_t count,
-                           double load, struct span *span)
-{
-    double sum = 0;
-    for (size_t g = 0; g < count; g++) {
-        span[g] = span_within(&problem->cost[g], problem->width_min,
-                              load / class_groups_samples(problem, g, own[g]));
-        sum += span[g].most;
-    }
-    return sum;
-}
-
-/* Reduce the widths of all groups proportionally until their sum is one, without a rise of any
- * load. */
-static void shrink(const struct span *span, size_t count, double width_min, double *width)
-{
-    double most = 0, least = 0;
-    for (size_t g = 0; g < count; g++) {
-        most += span[g].most;
-        least += span[g].least;
-    }
-    const bool fits = least <= 1; /* else a rise of loads is inevitable */
-    least = fits ? least : width_min * (double)count;
-    for (size_t g = 0; g < count; g++) {
-        const double low = fits ? span[g].least : width_min;
-        width[g] = low + (span[g].most - low) * (1 - least) / (most - least + 1e-300);
-    }
-}
-
-/* Round widths down to multiples, but not below the least width, and give the rest to the largest
- * remainders, so that the sum is exactly one. */
-static void round_widths(struct class_groups *groups, const double *width, double width_min)
-{
-    int64_t units[GROUPS_MAX], left = WIDTH_UNITS;
-    const int64_t least = (int64_t)ceil(width_min * WIDTH_UNITS - 1e-9);
+    struct division division;
+    struct class_groups made = {.count = 0};
+    int exchanges = 0;
+    ASSERT(groups->count == problem->group_count);
+    begin(&division, problem);
     for (size_t g = 0; g < groups->count; g++) {
-        units[g] = (int64_t)floor(width[g] * WIDTH_UNITS + 1e-9);
-        units[g] = units[g] < least ? least : units[g];
-        left -= units[g];
-    }
-    while (left != 0) {
-        size_t best = SIZE_MAX;
-        const int64_t step = left > 0 ? 1 : -1;
-        double best_rest = -INFINITY;
-        for (size_t g = 0; g < groups->count; g++) {
-            const double rest = (double)step * (width[g] * WIDTH_UNITS - (double)units[g]);
-            if (units[g] + step >= least && rest > best_rest) {
-                best = g;
-                best_rest = rest;
-            }
-        }
-        ASSERT(best != SIZE_MAX);
-        units[best] += step;
-        left -= step;
-    }
-    for (size_t g = 0; g < groups->count; g++) {
-        groups->group[g].width = (double)units[g] / WIDTH_UNITS;
-    }
-}
-
-static double least_load(const struct slice_cost *cost)
-{
-    double least = INFINITY;
-    for (size_t i = 0; i < cost->count; i++) {
-        least = fmin(least, cost->load[i]);
-    }
-    return least;
-}
-
-int class_groups_widths(const struct class_problem *problem, struct class_groups *groups,
-                        struct err *err)
-{
-    struct span span[GROUPS_MAX];
-    double own[GROUPS_MAX], width[GROUPS_MAX], low = 0, high = 0;
-    int rc = class_groups_room(problem, groups->count, err);
-    if (rc != 0) {
-        return rc;
-    }
-    for (size_t g = 0; g < groups->count; g++) {
-        own[g] = class_groups_own(problem, groups, g);
-        low = fmax(low, least_load(&problem->cost[g]) * class_groups_samples(problem, g, own[g]));
-        high = fmax(high, class_groups_load(problem, g, own[g], 1));
-    }
-    for (int i = 0; i < BISECTIONS; i++) {
-        const double middle = (low + high) / 2;
-        if (spans_within(problem, own, groups->count, middle, span) >= 1) {
-            high = middle;
-        } else {
-            low = middle;
+        const struct class_group *group = &groups->group[g];
+        division.width[g] = group->width;
+        for (int64_t c = 0; c < group->class_count; c++) {
+            add_class(&division, (size_t)groups->class_of[group->class_first + c], g);
         }
     }
-    (void)spans_within(problem, own, groups->count, high, span);
-    shrink(span, groups->count, problem->width_min, width);
-    round_widths(groups, width, problem->width_min);
-    return 0;
+    while (exchanges < IMPROVEMENTS_MAX && improve(&division)) {
+        exchanges++;
+    }
+    for (size_t g = 0; g < groups->count; g++) {
+        add_group(&made, &division, g);
+        groups->group[g].class_first = made.group[g].class_first;
+        groups->group[g].class_count = made.group[g].class_count;
+    }
+    memcpy(groups->class_of, made.class_of, sizeof(made.class_of));
+    return exchanges > 0;
 }

@@ -45,7 +45,7 @@ static bool prefers(const struct swaps *swaps, size_t group, int64_t class)
 
 static bool fits(const struct swaps *swaps, size_t group, double own)
 {
-    return class_groups_load(swaps->problem, group, own, swaps->groups->group[group].width) <=
+    return class_loads_of(swaps->problem, group, own, swaps->groups->group[group].width) <=
            swaps->most[group];
 }
 
@@ -86,9 +86,9 @@ static void begin(struct swaps *swaps)
 {
     for (size_t g = 0; g < swaps->groups->count; g++) {
         const double width = swaps->groups->group[g].width;
-        swaps->own[g] = class_groups_own(swaps->problem, swaps->groups, g);
-        swaps->most[g] = class_groups_load(swaps->problem, g, swaps->own[g], width) *
-                         (1 + CLASS_PREFERENCES_SLACK);
+        swaps->own[g] = class_loads_own(swaps->problem, swaps->groups, g);
+        swaps->most[g] =
+            class_loads_of(swaps->problem, g, swaps->own[g], width) * (1 + CLASS_PREFERENCES_SLACK);
     }
 }
 

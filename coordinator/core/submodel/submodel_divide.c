@@ -145,19 +145,19 @@ int submodel_time_devices(struct dividing *dividing, size_t count, struct err *e
 }
 
 /* Channels are whole numbers, so the slices of a division differ from those of the known widths.
- * Scale the loads of each group by the real time of its slice. Return the largest load; below 0: an
- * error. */
+ * Scale the loads of each group by the real time of its slice. Return the largest load of a device;
+ * below 0: an error. */
 static double correct(struct dividing *dividing, const struct class_groups *groups, struct err *err)
 {
     struct slim_group group[GROUPS_MAX];
     const struct slim_split split = split_of(dividing, groups, group);
-    double largest = 0;
+    double busy[GROUPS_MAX] = {0}, largest = 0;
     for (size_t g = 0; g < groups->count; g++) {
         struct slice_cost *cost = &dividing->cost[g];
-        const double own = class_groups_own(&dividing->problem, groups, g);
-        const double samples = class_groups_samples(&dividing->problem, g, own);
+        const double own = class_loads_own(&dividing->problem, groups, g);
+        const double samples = class_loads_samples(&dividing->problem, g, own);
         const double expected =
-            class_groups_load(&dividing->problem, g, own, groups->group[g].width) / samples;
+            class_loads_of(&dividing->problem, g, own, groups->group[g].width) / samples;
         const size_t device = dividing->order[dividing->place[g]];
         const struct slice_place place = {
             .split = &split, .group = g, .device = device, .ratio = dividing->ratio[device]};
@@ -165,8 +165,9 @@ static double correct(struct dividing *dividing, const struct class_groups *grou
         if (slice_loads_sample(dividing->core, dividing->question, &place, &seconds, err) != 0) {
             return -1;
         }
+        busy[dividing->place[g]] += seconds * samples;
+        largest = fmax(largest, busy[dividing->place[g]]);
         seconds *= (double)dividing->among[g];
-        largest = fmax(largest, seconds * samples);
         for (size_t i = 0; i < cost->count; i++) {
             cost->load[i] *= seconds / expected;
         }
@@ -191,9 +192,28 @@ int submodel_divide(struct dividing *dividing, submodel_choose_fn choose,
             best = largest;
             *groups = found;
         }
-        rc = submodel_fit(target, stem, &dividing->problem, class_groups_widths, &found, err);
+        rc = submodel_fit(target, stem, &dividing->problem, class_widths_choose, &found, err);
     }
     return rc;
+}
+
+int submodel_exchange(struct dividing *dividing, struct class_groups *groups, struct err *err)
+{
+    struct class_groups found = *groups;
+    const double before = correct(dividing, &found, err);
+    if (before < 0) {
+        return ERR_INVALID;
+    }
+    if (class_groups_exchange(&dividing->problem, &found)) {
+        const double after = correct(dividing, &found, err);
+        if (after < 0) {
+            return ERR_INVALID;
+        }
+        if (after < before) {
+            *groups = found;
+        }
+    }
+    return 0;
 }
 
 /* ---- by measured slices ---- */
@@ -251,8 +271,8 @@ int submodel_epoch_seconds(const struct dividing *dividing, const struct class_g
         if (rc) {
             return rc;
         }
-        const double own = class_groups_own(&dividing->problem, groups, g);
-        const double samples = class_groups_samples(&dividing->problem, g, own);
+        const double own = class_loads_own(&dividing->problem, groups, g);
+        const double samples = class_loads_samples(&dividing->problem, g, own);
         busy[place.device] += seconds * samples * (part ? part[g] : 1);
         *out = fmax(*out, busy[place.device]);
     }

@@ -20,7 +20,7 @@ struct slice_loads submodel_loads(const struct model *target,
 NODISCARD int submodel_operations(const struct slice_loads *loads, size_t groups,
                                   struct slice_cost *cost, struct err *err);
 
-/* class_groups_solve, or class_groups_widths for given groups. */
+/* class_groups_solve, or class_widths_choose for given groups. */
 typedef int (*submodel_choose_fn)(const struct class_problem *problem, struct class_groups *groups,
                                   struct err *err);
 /* Choose groups for whose slices the model has enough channels. ERR_INVALID. */
@@ -54,9 +54,13 @@ struct dividing {
 /* Find the seconds of slices on the first devices of the order. ERR_INVALID as slim_check. */
 NODISCARD int submodel_time_devices(struct dividing *dividing, size_t count, struct err *err);
 /* Choose groups by dividing->cost, correct the costs by the resulting slices, and choose the widths
- * again. Keep the best division. groups: in, for class_groups_widths. ERR_INVALID. */
+ * again. Keep the best division. groups: in, for class_widths_choose. ERR_INVALID. */
 NODISCARD int submodel_divide(struct dividing *dividing, submodel_choose_fn choose,
                               struct class_groups *groups, struct err *err);
+/* Exchange classes of groups without replicas, whose widths are whole numbers of channels and so
+ * cannot make all devices equally busy. Keep what makes the slowest device faster. ERR_INVALID. */
+NODISCARD int submodel_exchange(struct dividing *dividing, struct class_groups *groups,
+                                struct err *err);
 /* The measured seconds of a sample of a group on a device. */
 struct slice_seconds {
     struct device_id device;

@@ -111,7 +111,7 @@ static struct owner_problem problem_of(const struct core *core, const struct job
                                   .class_count = (size_t)spec->train_local.classes,
                                   .replicas = (size_t)options->replicas,
                                   .group_count = (size_t)(options->group_count * options->replicas),
-                                  .groups_max = class_groups_most(width_min),
+                                  .groups_max = class_widths_most(width_min),
                                   .negatives = options->negatives};
 }
 
@@ -151,7 +151,7 @@ static int divide_channels(struct dividing *dividing, const struct owners *owner
     int rc = submodel_time_devices(dividing, count, err);
     memcpy(dividing->cost, dividing->seconds, sizeof(dividing->cost));
     dividing->problem.cost = dividing->cost;
-    return rc ? rc : submodel_divide(dividing, class_groups_widths, &owned->groups, err);
+    return rc ? rc : submodel_divide(dividing, class_widths_choose, &owned->groups, err);
 }
 
 /* Try fewer groups if the slices are too narrow: fewer groups have wider slices. */

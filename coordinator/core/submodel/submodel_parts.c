@@ -106,7 +106,7 @@ int submodel_check_epochs(const struct class_problem *problem, const struct clas
                           int64_t batch, struct err *err)
 {
     for (size_t g = 0; g < groups->count; g++) {
-        const struct class_samples data = class_groups_data(problem, g);
+        const struct class_samples data = class_loads_data(problem, g);
         struct view view;
         struct view_sizes sizes;
         submodel_group_view(groups, g, &data, problem->negatives, &view, &sizes);

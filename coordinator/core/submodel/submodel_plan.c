@@ -49,7 +49,7 @@ static size_t count_groups(const struct parent_slot *parent, const struct class_
 {
     const size_t wanted = (size_t)parent->job.spec.submodel.group_count;
     const size_t count = class_groups_count(parent->parent.class_count, devices);
-    const size_t most = class_groups_most(problem->width_min) / problem->replicas;
+    const size_t most = class_widths_most(problem->width_min) / problem->replicas;
     return wanted > 0     ? wanted
            : count > most ? most /* the narrowest layer allows no more groups */
                           : count;
@@ -69,6 +69,7 @@ static int divide_equally(const struct model *target, const struct job_spec *spe
     const struct slice_loads loads = submodel_loads(target, &spec->submodel, problem);
     int rc = submodel_operations(&loads, problem->group_count * problem->replicas, cost, err);
     alike.cost = cost;
+    alike.device = NULL;
     rc = rc ? rc
             : submodel_fit(target, (size_t)spec->submodel.stem, &alike, class_groups_solve, groups,
                            err);
@@ -93,6 +94,19 @@ int submodel_plan_check(const struct model *target, const struct job_spec *spec,
 
 /* ---- devices ---- */
 
+/* Keep the groups if others would not have a batch each. */
+static int exchange_classes(struct dividing *dividing, struct class_groups *groups, struct err *err)
+{
+    const int64_t batch = dividing->parent->job.spec.batch;
+    struct class_groups found = *groups;
+    struct err ignored = {0};
+    int rc = submodel_exchange(dividing, &found, err);
+    if (rc == 0 && submodel_check_epochs(&dividing->problem, &found, batch, &ignored) == 0) {
+        *groups = found;
+    }
+    return rc;
+}
+
 static int divide_by_speed(struct dividing *dividing, struct class_groups *groups, struct err *err)
 {
     struct class_problem *problem = &dividing->problem;
@@ -113,7 +127,9 @@ static int divide_by_speed(struct dividing *dividing, struct class_groups *group
         }
     }
     problem->cost = dividing->cost;
-    return submodel_divide(dividing, class_groups_solve, groups, err);
+    problem->device = problem->replicas == 1 ? dividing->place : NULL;
+    rc = submodel_divide(dividing, class_groups_solve, groups, err);
+    return rc == 0 && problem->replicas == 1 ? exchange_classes(dividing, groups, err) : rc;
 }
 
 /* Make as many groups as there are devices, or fewer if these would not have a batch each. */
@@ -243,7 +259,7 @@ int submodel_plan_widths(const struct model *target, const struct submodel_optio
     const struct slice_loads loads = submodel_loads(target, options, &problem);
     rc = rc ? rc : submodel_operations(&loads, groups->count, cost, err);
     return rc ? rc
-              : submodel_fit(target, (size_t)options->stem, &problem, class_groups_widths, groups,
+              : submodel_fit(target, (size_t)options->stem, &problem, class_widths_choose, groups,
                              err);
 }
 

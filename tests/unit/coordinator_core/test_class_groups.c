@@ -23,8 +23,8 @@ static void queue_speeds(const double *device, size_t device_count, size_t group
 static double load_of(const struct class_problem *problem, const struct class_groups *groups,
                       size_t group)
 {
-    return class_groups_load(problem, group, class_groups_own(problem, groups, group),
-                             groups->group[group].width);
+    return class_loads_of(problem, group, class_loads_own(problem, groups, group),
+                          groups->group[group].width);
 }
 
 static double slowest_of(const struct class_problem *problem, const struct class_groups *groups)
@@ -353,8 +353,8 @@ static double best_division(const struct class_problem *problem)
         }
         for (size_t g = 0; g < problem->group_count; g++) {
             allowed = allowed && count[g] >= GROUP_CLASSES_MIN;
-            slowest = fmax(
-                slowest, class_groups_load(problem, g, own[g], 1.0 / (double)problem->group_count));
+            slowest = fmax(slowest,
+                           class_loads_of(problem, g, own[g], 1.0 / (double)problem->group_count));
         }
         best = allowed ? fmin(best, slowest) : best;
         size_t at = 0;

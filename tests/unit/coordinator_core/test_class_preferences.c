@@ -107,7 +107,7 @@ static void loads_come_before_preferences(void **state)
     }
     class_preferences_follow(&problem, wants, &groups);
     for (size_t g = 0; g < 2; g++) {
-        const double own = class_groups_own(&problem, &groups, g);
+        const double own = class_loads_own(&problem, &groups, g);
         assert_true(own <= 65 * (1 + CLASS_PREFERENCES_SLACK));
         assert_true(groups.group[g].width == before[g]);
     }
