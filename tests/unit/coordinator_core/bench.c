@@ -4,10 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "libtrain/description/description.h"
-#include "libtrain/description/zoo.h"
-
 void bench_step(struct bench *bench, struct event *event)
 {
     event->now_ms = bench->now_ms;
@@ -30,19 +26,6 @@ size_t bench_tick(struct bench *bench, size_t most)
         ticks++;
     }
     return ticks;
-}
-
-static struct model *parse_mlp(void)
-{
-    const char *text = zoo_text("mlp");
-    const struct model_fit fit = {
-        .input = {28, 28, 1}, .dtype = DTYPE_U8, .classes = BENCH_CLASSES};
-    json_auto_t *description = NULL;
-    struct model *model = NULL;
-    struct err err = {0};
-    assert_ok(json_parse(text, strlen(text), &description, &err), &err);
-    assert_ok(description_parse(description, &fit, &model, NULL, &err), &err);
-    return model;
 }
 
 /* Neighbouring classes share a group. */
@@ -85,12 +68,14 @@ static void submit(struct bench *bench)
 void bench_begin(struct bench *bench, size_t jobs_max, size_t groups)
 {
     struct core_config config = core_config_default;
+    const struct model_fit fit = {
+        .input = {28, 28, 1}, .dtype = DTYPE_U8, .classes = BENCH_CLASSES};
     struct err err = {0};
     memset(bench, 0, sizeof(*bench));
     bench->now_ms = 1000;
     bench->actions.item = calloc(ACTIONS_MAX, sizeof(struct action));
     assert_non_null(bench->actions.item);
-    bench->model = parse_mlp();
+    bench->model = world_zoo_model("mlp", &fit);
     config.jobs_max = jobs_max;
     assert_ok(core_new(&config, &bench->core, &err), &err);
     struct event event = {.type = EVENT_RESTORED};

@@ -1,34 +1,19 @@
 #include "tests/unit/coordinator_core/divided.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/json.h"
 #include "coordinator/core/state/planning.h"
 #include "coordinator/core/submodel/slice_loads.h"
 #include "coordinator/core/submodel/submodel_parts.h"
 #include "coordinator/core/submodel/submodel_plan.h"
-#include "libtrain/description/description.h"
-#include "libtrain/description/zoo.h"
-
-static struct model *parse(const char *name)
-{
-    const char *text = zoo_text(name);
-    const struct model_fit fit = {
-        .input = {49, 40, 1}, .dtype = DTYPE_U8, .classes = DIVIDED_CLASSES};
-    json_auto_t *description = NULL;
-    struct model *model = NULL;
-    struct err err = {0};
-    assert_ok(json_parse(text, strlen(text), &description, &err), &err);
-    assert_ok(description_parse(description, &fit, &model, NULL, &err), &err);
-    return model;
-}
 
 void divided_begin(struct divided *bench, const char *model, int64_t class_samples)
 {
     static const double slowdown[DIVIDED_DEVICES] = {2, 2, 4, 6, 10};
     static const char *const name[DIVIDED_DEVICES] = {"a", "b", "c", "d", "e"};
-    *bench = (struct divided){.world = world_new(), .model = parse(model)};
+    const struct model_fit fit = {
+        .input = {49, 40, 1}, .dtype = DTYPE_U8, .classes = DIVIDED_CLASSES};
+    *bench = (struct divided){.world = world_new(), .model = world_zoo_model(model, &fit)};
     bench->parent = calloc(1, sizeof(*bench->parent));
     assert_non_null(bench->parent);
     for (size_t i = 0; i < DIVIDED_DEVICES; i++) {

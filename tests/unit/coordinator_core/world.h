@@ -8,6 +8,7 @@
 #include "coordinator/core/core.h"
 #include "coordinator/core/placement/question.h"
 #include "coordinator/core/state/planning.h"
+#include "libtrain/description/description.h"
 #include "tests/support/test.h"
 #include "tests/unit/coordinator_core/agent.h"
 
@@ -88,6 +89,8 @@ struct world {
 };
 
 struct world *world_new(void);
+/* A model of the zoo. For model_free. */
+struct model *world_zoo_model(const char *name, const struct model_fit *fit);
 /* The model that all jobs train, with 5 units. For model_free. */
 struct model *world_model(void);
 /* The same with the kernels that all agents measure. */

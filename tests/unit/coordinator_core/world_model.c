@@ -1,20 +1,24 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "libtrain/description/description.h"
 #include "libtrain/description/zoo.h"
 #include "tests/unit/coordinator_core/world.h"
 
-struct model *world_model(void)
+struct model *world_zoo_model(const char *name, const struct model_fit *fit)
 {
-    const char *text = zoo_text(WORLD_MODEL);
-    const struct model_fit fit = {.input = {28, 28, 1}, .dtype = DTYPE_U8, .classes = 10};
+    const char *text = zoo_text(name);
     json_auto_t *description = NULL;
     struct model *model = NULL;
     struct err err = {0};
     assert_ok(json_parse(text, strlen(text), &description, &err), &err);
-    assert_ok(description_parse(description, &fit, &model, NULL, &err), &err);
+    assert_ok(description_parse(description, fit, &model, NULL, &err), &err);
     return model;
+}
+
+struct model *world_model(void)
+{
+    const struct model_fit fit = {.input = {28, 28, 1}, .dtype = DTYPE_U8, .classes = 10};
+    return world_zoo_model(WORLD_MODEL, &fit);
 }
 
 struct model *world_tuned_model(void)
