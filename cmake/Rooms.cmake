@@ -33,7 +33,7 @@ endfunction()
 set(PACELINE_PATIENCE 1)
 if(CMAKE_CROSSCOMPILING) # an emulator takes 20 to 80 times as long
   set(PACELINE_PATIENCE 15)
-elseif(PACELINE_SANITIZE) # takes 5 to 20 times as long, mostly for page faults of its shadow memory
+elseif(PACELINE_SANITIZE) # takes 4 to 20 times as long, much of it for shadow memory
   set(PACELINE_PATIENCE 3)
 endif()
 

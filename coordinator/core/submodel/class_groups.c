@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 
-#define IMPROVEMENTS_MAX 4096 /* each makes the slowest group faster */
+#define IMPROVEMENTS_MAX 4096 /* each makes the slowest device faster */
 
 size_t class_groups_count(size_t class_count, size_t device_count)
 {

@@ -129,7 +129,7 @@ static int divide_by_speed(struct dividing *dividing, struct class_groups *group
     problem->cost = dividing->cost;
     problem->device = problem->replicas == 1 ? dividing->place : NULL;
     rc = submodel_divide(dividing, class_groups_solve, groups, err);
-    return rc == 0 && problem->replicas == 1 ? exchange_classes(dividing, groups, err) : rc;
+    return rc == 0 && problem->device ? exchange_classes(dividing, groups, err) : rc;
 }
 
 /* Make as many groups as there are devices, or fewer if these would not have a batch each. */

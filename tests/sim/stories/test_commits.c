@@ -6,13 +6,15 @@
 
 #define STEPS 40
 
-/* A job, and how many commits its life has at least. */
+/* A job, how long it may take, and how many commits its life has at least. */
 struct life {
     struct story_setting setting;
+    int seconds;
     uint64_t commits;
 };
 
-static const struct life pipeline = {.setting = {.devices = 2, .steps = STEPS}, .commits = 10};
+static const struct life pipeline = {
+    .setting = {.devices = 2, .steps = STEPS}, .seconds = 300, .commits = 10};
 static const struct submodel_options options = {
     .stem = 1, .stem_epochs = 1, .negatives = 1, .replicas = 1, .joint_epochs = 1};
 static const struct life submodels = {.setting = {.devices = 2,
@@ -20,6 +22,7 @@ static const struct life submodels = {.setting = {.devices = 2,
                                                   .steps = STEPS,
                                                   .submodel = &options,
                                                   .groups = &story_thirds},
+                                      .seconds = 600,
                                       .commits = 30};
 
 /* The coordinator dies at the n-th commit after all devices have enrolled; 0: at none. Writes the
@@ -30,7 +33,7 @@ static bool dies_at(const struct life *life, uint64_t commit, enum crash_point p
     struct story *story = story_new_as(&life->setting);
     story->world.faults->crash_commit = commit > 0 ? story->world.coordinator->commits + commit : 0;
     story->world.faults->crash_point = point;
-    for (int second = 0; second < 600 && !users_served(&story->world); second++) {
+    for (int second = 0; second < life->seconds && !users_served(&story->world); second++) {
         story_pass(story, SECOND);
     }
     assert_true(users_served(&story->world));
