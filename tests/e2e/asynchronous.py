@@ -112,13 +112,20 @@ def test_a_pause_and_a_replan_drain_the_pipeline():
 def test_a_kill_in_the_middle_costs_the_steps_since_the_last_committed_version():
     with fashion_fleet(3, "--slowdown", SLOWDOWN, lease_ms=LEASE_MS) as fleet:
         job = fleet.submit(async_job(steps=240, cuts=[1, 3], **on_devices(2, 3)))
-        fleet.wait_for_step(job, 60)
+        before = fleet.wait_until(
+            job, lambda seen: seen["neighbor_version"] > 0, "a committed version"
+        )
         fleet.agent_of(job, 1).kill()
         check(fleet, job)
         incidents = fleet.get(f"/v1/jobs/{job['id']}/incidents")["items"]
         must(len(incidents) == 1, f"{incidents}")
-        must(incidents[0]["resume_version"] > 0, f"{incidents}")
-        must(incidents[0]["steps_redone"] <= 60, f"{incidents}")
+        incident = incidents[0]
+        must(incident["resume_version"] >= before["neighbor_version"], f"{incident} of {before}")
+        must(
+            incident["steps_redone"]
+            == max(0, incident["step_reached"] - incident["resume_version"]),
+            f"{incident}",
+        )
 
 
 if __name__ == "__main__":
