@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/pages.h"
 #include "net/hash.h"
 #include "net/http_exchange.h"
 #include "net/http_refuse.h"
@@ -185,7 +186,7 @@ int http_server_open(const struct http_server_config *config, struct http_server
     }
     ASSERT(pthread_mutex_init(&server->mutex, NULL) == 0);
     server->exchange_count = config->connections_max + HTTP_DOOR_PLACES + HTTP_CLOSING_PLACES;
-    server->exchanges = calloc(server->exchange_count, sizeof(*server->exchanges));
+    server->exchanges = pages_new(server->exchange_count, sizeof(*server->exchanges));
     server->empty = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
     if (!server->exchanges || !server->empty) {
         return err_set(err, ERR_MEMORY, "no memory for the HTTP server");
@@ -252,7 +253,7 @@ void http_server_close(struct http_server **server)
     if (dying->empty) {
         MHD_destroy_response(dying->empty);
     }
-    free(dying->exchanges);
+    pages_free(dying->exchanges);
     places_free(&dying->places);
     (void)pthread_mutex_destroy(&dying->mutex);
     free(dying);

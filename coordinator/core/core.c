@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/pages.h"
 #include "coordinator/core/copies/collect.h"
 #include "coordinator/core/copies/damage.h"
 #include "coordinator/core/copies/exports.h"
@@ -85,17 +86,17 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
     }
     core->device_due_ms = calloc(config->devices_max, sizeof(core->device_due_ms[0]));
     core->job_due_ms = calloc(config->jobs_max, sizeof(core->job_due_ms[0]));
-    core->holding = calloc(HOLDINGS_POOL_MAX + 1, sizeof(core->holding[0]));
-    core->kept = calloc(KEPT_MAX, sizeof(core->kept[0]));
+    core->holding = pages_new(HOLDINGS_POOL_MAX + 1, sizeof(core->holding[0]));
+    core->kept = pages_new(KEPT_MAX, sizeof(core->kept[0]));
     core->device_list = pointers_new(config->devices_max);
     core->job_list = pointers_new(config->jobs_max);
     core->queue = pointers_new(config->jobs_max);
     core->candidate = pointers_new(config->devices_max);
     core->candidate_rank = calloc(config->devices_max, sizeof(core->candidate_rank[0]));
-    core->planned = calloc(1, sizeof(*core->planned));
-    core->held = calloc(HOLDINGS_POOL_MAX, sizeof(core->held[0]));
+    core->planned = pages_new(1, sizeof(*core->planned));
+    core->held = pages_new(HOLDINGS_POOL_MAX, sizeof(core->held[0]));
     core->answer = calloc(1, sizeof(*core->answer));
-    core->shard = calloc((size_t)GROUPS_MAX * COUNTED_CLASSES_MAX, sizeof(core->shard[0]));
+    core->shard = pages_new((size_t)GROUPS_MAX * COUNTED_CLASSES_MAX, sizeof(core->shard[0]));
     if (!core->device_due_ms || !core->job_due_ms || !core->holding || !core->kept ||
         !core->device_list || !core->job_list || !core->queue || !core->candidate ||
         !core->candidate_rank || !core->held || !core->planned || !core->answer || !core->shard) {
@@ -127,20 +128,20 @@ void core_free(struct core **pointer)
     table_done(&core->checkpoints);
     free(core->device_due_ms);
     free(core->job_due_ms);
-    free(core->holding);
-    free(core->kept);
+    pages_free(core->holding);
+    pages_free(core->kept);
     free(core->device_list);
     free(core->job_list);
     free(core->queue);
     free(core->candidate);
     free(core->candidate_rank);
     question_free(&core->planning);
-    free(core->planned);
+    pages_free(core->planned);
     capacity_free(&core->capacity);
     traffic_free(&core->traffic);
-    free(core->held);
+    pages_free(core->held);
     free(core->answer);
-    free(core->shard);
+    pages_free(core->shard);
     free(core);
     *pointer = NULL;
 }

@@ -1,9 +1,9 @@
 #include "coordinator/plan/partition.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/pages.h"
 #include "coordinator/plan/explore.h"
 #include "coordinator/plan/improve.h"
 #include "coordinator/plan/misfit.h"
@@ -19,13 +19,13 @@
 
 int partition_scratch_new(struct partition_scratch **out, struct err *err)
 {
-    *out = malloc(sizeof(**out));
+    *out = pages_new(1, sizeof(**out));
     return *out ? 0 : err_set(err, ERR_MEMORY, "%zu bytes for planning", sizeof(**out));
 }
 
 void partition_scratch_free(struct partition_scratch **scratch)
 {
-    free(*scratch);
+    pages_free(*scratch);
     *scratch = NULL;
 }
 

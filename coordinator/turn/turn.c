@@ -2,12 +2,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/pages.h"
 #include "coordinator/core/core.h"
 #include "coordinator/store/state.h"
 #include "coordinator/turn/incident_log.h"
@@ -47,12 +47,11 @@ struct turn {
 int turn_new(struct core *core, struct state_store *state, const struct turn_effects *effects,
              struct turn **out, struct err *err)
 {
-    /* Large and mostly untouched: pages are used as turns need them. */
-    struct turn *turn = calloc(1, sizeof(*turn));
-    struct action *item = calloc(ACTIONS_MAX, sizeof(*item));
+    struct turn *turn = pages_new(1, sizeof(*turn));
+    struct action *item = pages_new(ACTIONS_MAX, sizeof(*item));
     if (!turn || !item) {
-        free(turn);
-        free(item);
+        pages_free(turn);
+        pages_free(item);
         return err_set(err, ERR_MEMORY, "turn: out of memory");
     }
     turn->core = core;
@@ -73,8 +72,8 @@ void turn_free(struct turn **pointer)
         buf_done(&turn->outbox[i].reply.body);
     }
     incident_log_done(&turn->incidents);
-    free(turn->actions.item);
-    free(turn);
+    pages_free(turn->actions.item);
+    pages_free(turn);
     *pointer = NULL;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/pages.h"
 #include "base/size.h"
 #include "libtrain/kernels/onednn_plan.h"
 #include "libtrain/kernels/op_workspace.h"
@@ -29,7 +30,7 @@ struct arena_scratch {
 
 int arena_scratch_new(struct arena_scratch **out, struct err *err)
 {
-    struct arena_scratch *scratch = calloc(1, sizeof(*scratch));
+    struct arena_scratch *scratch = pages_new(1, sizeof(*scratch));
     if (!scratch) {
         return err_set(err, ERR_MEMORY, "out of memory for the plans of stages");
     }
@@ -39,7 +40,7 @@ int arena_scratch_new(struct arena_scratch **out, struct err *err)
 
 void arena_scratch_free(struct arena_scratch **scratch)
 {
-    free(*scratch);
+    pages_free(*scratch);
     *scratch = NULL;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/pages.h"
 #include "tests/sim/check.h"
 #include "tests/sim/check_gossip.h"
 #include "tests/sim/check_rounds.h"
@@ -12,14 +13,13 @@
 #include "tests/sim/faults.h"
 #include "tests/sim/note.h"
 #include "tests/sim/trace.h"
-#include "tests/support/pages.h"
 
 #define TURN_US 50 /* between a request and the turn that takes it */
 #define DISK_LOOK_US (60 * SECOND)
 
 int coordinator_new(struct world *world, struct err *err)
 {
-    struct coordinator *coordinator = pages_new(sizeof(*coordinator));
+    struct coordinator *coordinator = pages_new(1, sizeof(*coordinator));
     if (!coordinator) {
         return err_set(err, ERR_MEMORY, "coordinator");
     }
@@ -67,7 +67,7 @@ void coordinator_free(struct world *world)
         free(world->coordinator->actions.item);
         free(world->coordinator->backup);
         question_free(&world->coordinator->planning);
-        pages_free(world->coordinator, sizeof(*world->coordinator));
+        pages_free(world->coordinator);
         world->coordinator = NULL;
     }
 }

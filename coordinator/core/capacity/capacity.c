@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/elementary.h"
+#include "base/pages.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/state/state.h"
 
@@ -37,7 +38,7 @@ int capacity_new(size_t devices_max, struct capacity **out, struct err *err)
 {
     AUTO(capacity_free) struct capacity *capacity = calloc(1, sizeof(*capacity));
     if (capacity) {
-        capacity->value = calloc(CAPACITY_VALUES_MAX, sizeof(capacity->value[0]));
+        capacity->value = pages_new(CAPACITY_VALUES_MAX, sizeof(capacity->value[0]));
         capacity->device = calloc(devices_max, sizeof(capacity->device[0]));
         capacity->donor = calloc(DONORS_MAX, sizeof(capacity->donor[0]));
         capacity->work = calloc(UNITS_MAX, sizeof(capacity->work[0]));
@@ -67,7 +68,7 @@ void capacity_free(struct capacity **pointer)
 {
     struct capacity *capacity = *pointer;
     if (capacity) {
-        free(capacity->value);
+        pages_free(capacity->value);
         free(capacity->device);
         free(capacity->donor);
         free(capacity->work);

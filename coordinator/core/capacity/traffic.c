@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/elementary.h"
+#include "base/pages.h"
 #include "coordinator/core/capacity/relays.h"
 #include "coordinator/core/state/ids.h"
 #include "coordinator/core/state/slots.h"
@@ -30,7 +31,7 @@ int traffic_new(size_t devices_max, struct traffic **out, struct err *err)
 {
     AUTO(traffic_free) struct traffic *traffic = calloc(1, sizeof(*traffic));
     if (traffic) {
-        traffic->item = calloc(TRAFFIC_MAX, sizeof(traffic->item[0]));
+        traffic->item = pages_new(TRAFFIC_MAX, sizeof(traffic->item[0]));
         traffic->device = calloc(devices_max, sizeof(traffic->device[0]));
     }
     if (!traffic || !traffic->item || !traffic->device) {
@@ -45,7 +46,7 @@ void traffic_free(struct traffic **pointer)
 {
     struct traffic *traffic = *pointer;
     if (traffic) {
-        free(traffic->item);
+        pages_free(traffic->item);
         free(traffic->device);
         free(traffic);
         *pointer = NULL;

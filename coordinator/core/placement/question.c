@@ -1,15 +1,13 @@
 #include "coordinator/core/placement/question.h"
 
-#include <stdlib.h>
-
+#include "base/pages.h"
 #include "coordinator/core/placement/strategy.h"
 #include "coordinator/core/state/planning.h"
 #include "libtrain/memory/arena.h"
 
 int question_new(struct planning **out, struct err *err)
 {
-    /* Large and mostly untouched: pages are used as questions need them. */
-    AUTO(question_free) struct planning *planning = calloc(1, sizeof(*planning));
+    AUTO(question_free) struct planning *planning = pages_new(1, sizeof(*planning));
     if (!planning) {
         return err_set(err, ERR_MEMORY, "out of memory for a question to the planner");
     }
@@ -36,7 +34,7 @@ void question_free(struct planning **pointer)
     }
     if (planning) {
         arena_scratch_free(&planning->arena);
-        free(planning);
+        pages_free(planning);
         *pointer = NULL;
     }
 }

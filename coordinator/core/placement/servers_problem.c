@@ -1,10 +1,10 @@
 #include "coordinator/core/placement/servers_problem.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/pages.h"
 #include "coordinator/core/placement/pool.h"
 #include "coordinator/core/placement/servers_memory.h"
 #include "coordinator/core/state/planning_servers.h"
@@ -25,7 +25,7 @@ _Static_assert(sizeof(struct servers_answer) <= SOLUTION_OWN_MAX, "a solution ho
 
 int servers_problem_scratch_new(void **out, struct err *err)
 {
-    struct planning_servers *servers = calloc(1, sizeof(*servers));
+    struct planning_servers *servers = pages_new(1, sizeof(*servers));
     if (!servers) {
         return err_set(err, ERR_MEMORY, "out of memory for a question about servers");
     }
@@ -37,7 +37,7 @@ void servers_problem_scratch_free(void *arg)
 {
     struct planning_servers *servers = arg;
     servers_scratch_free(&servers->scratch);
-    free(servers);
+    pages_free(servers);
 }
 
 /* ---- layers ---- */

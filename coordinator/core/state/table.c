@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/pages.h"
 
 int table_init(struct table *table, size_t item_size, size_t key_offset, size_t max,
                struct err *err)
 {
     *table = (struct table){.item_size = item_size, .key_offset = key_offset, .max = max};
-    table->items = calloc(max, item_size);
+    table->items = pages_new(max, item_size);
     table->order = calloc(max, sizeof(table->order[0]));
     table->spare = calloc(max, sizeof(table->spare[0]));
     if (!table->items || !table->order || !table->spare) {
@@ -22,7 +23,7 @@ int table_init(struct table *table, size_t item_size, size_t key_offset, size_t 
 
 void table_done(struct table *table)
 {
-    free(table->items);
+    pages_free(table->items);
     free(table->order);
     free(table->spare);
     *table = (struct table){0};

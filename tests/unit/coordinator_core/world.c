@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/pages.h"
 #include "tests/support/no_alloc.h"
-#include "tests/support/pages.h"
 
 #define START_MS 1000000
 #define START_WALL_MS 1700000000000
@@ -443,7 +443,7 @@ static struct planning *planning_of_worlds(void)
 
 struct world *world_new(void)
 {
-    struct world *world = pages_new(sizeof(*world));
+    struct world *world = pages_new(1, sizeof(*world));
     assert_non_null(world);
     world->actions.item = calloc(ACTIONS_MAX, sizeof(world->actions.item[0]));
     world->replicas = calloc(1, sizeof(*world->replicas));
@@ -476,5 +476,5 @@ void world_free(struct world *world)
     buf_done(&world->trace);
     free(world->actions.item);
     free(world->replicas);
-    pages_free(world, sizeof(*world));
+    pages_free(world);
 }
