@@ -2,8 +2,7 @@
 
 #include <math.h>
 
-#include "coordinator/core/generation/drift.h"
-#include "coordinator/core/generation/progress.h"
+#include "coordinator/core/generation/pace.h"
 #include "coordinator/core/parts/groups.h"
 #include "coordinator/core/parts/part_work.h"
 #include "coordinator/core/state/act.h"
@@ -12,9 +11,16 @@
 #include "schema/job_check.h"
 
 #define DIVISIONS_MAX 3
-#define DONE_MAX 0.15        /* the largest part of its steps that a group may have done */
-#define GAIN_MIN 0.1         /* least gain, as a share of the time that is left */
-#define GAIN_SECONDS_MIN 5.0 /* deriving models and preparing groups again takes some seconds */
+#define STEPS_MIN 8          /* of a slice that counts as measured */
+#define PART_MIN 0.05        /* the part of the steps of a group that measures its slice well */
+#define LEFT_MIN 0.85        /* if a group has less left, slower ones are measured by STEPS_MIN */
+#define GAIN_MIN 0.05        /* least gain, as a share of the time that is left */
+#define GAIN_SECONDS_MIN 3.0 /* deriving models and preparing groups again takes some seconds */
+
+static double all_steps(const struct job_slot *job)
+{
+    return (double)job_total_steps(&job->job.spec, job_epoch_samples(&job->job.data));
+}
 
 /* Given groups, and those of data that stay on devices, are not divided again. */
 static bool may_revise(const struct parent_slot *parent)
@@ -28,30 +34,36 @@ static bool may_revise(const struct parent_slot *parent)
            !parent->work.asked;
 }
 
-/* Look at the steps of all groups. Return the largest part of its steps that a group has done. */
-static double take_steps(const struct core *core, const struct parent *row,
-                         struct division_trial *trial)
+/* Set the parts of their steps that groups have not done. Return the smallest. */
+static double take_left(const struct core *core, const struct parent *row,
+                        struct division_trial *trial)
 {
-    double most = 0;
+    double least = 1;
     for (size_t g = 0; g < row->groups.count; g++) {
         const struct job_slot *job = groups_job(core, &row->part[g]);
-        trial->left[g] = 1;
-        if (!job) {
+        trial->left[g] = job ? 1 - (double)job->progress.reached_step / all_steps(job) : 1;
+        least = fmin(least, trial->left[g]);
+    }
+    return least;
+}
+
+/* Take the slices that have run for this part of the steps of their groups, and for STEPS_MIN. */
+static void take_slices(const struct core *core, const struct parent *row, double part,
+                        struct division_trial *trial)
+{
+    for (size_t g = 0; g < row->groups.count; g++) {
+        const struct job_slot *job = groups_job(core, &row->part[g]);
+        if (!job || job->job.state != JOB_RUNNING) {
             continue;
         }
-        const int64_t all = job_total_steps(&job->job.spec, job_epoch_samples(&job->job.data));
-        const double done = (double)job->progress.reached_step / (double)all;
-        trial->left[g] = 1 - done;
-        most = fmax(most, done);
-        if (job->job.state == JOB_RUNNING && job->progress.step_count >= DRIFT_RECENT_STEPS) {
-            trial->slice[trial->count++] =
-                (struct slice_seconds){.device = job->plan.stage[0].device,
-                                       .group = g,
-                                       .seconds = progress_recent_seconds(job, DRIFT_RECENT_STEPS) /
-                                                  (double)job->job.spec.batch};
+        const struct pace *pace = &job->progress.pace;
+        if ((double)pace->settled.steps >= fmax(STEPS_MIN, part * all_steps(job))) {
+            trial->slice[trial->count++] = (struct slice_seconds){
+                .device = job->plan.stage[0].device,
+                .group = g,
+                .seconds = pace_settled_mean(pace) / (double)job->job.spec.batch};
         }
     }
-    return most;
 }
 
 /* Whether each device that groups were planned for has measured one. */
@@ -98,13 +110,13 @@ void submodel_revise(struct core *core, struct parent_slot *parent)
     if (!may_revise(parent)) {
         return;
     }
-    const bool early = take_steps(core, row, &trial) <= DONE_MAX;
-    if (early && !is_measured(row, &trial)) {
+    const double left = take_left(core, row, &trial);
+    take_slices(core, row, left < LEFT_MIN ? 0 : PART_MIN, &trial);
+    if (!is_measured(row, &trial)) {
         return;
     }
     parent->work.weighed = true;
-    if (!early || submodel_plan_again(core, parent, &trial, &division, &err) != 0 ||
-        !is_worth(&division)) {
+    if (submodel_plan_again(core, parent, &trial, &division, &err) != 0 || !is_worth(&division)) {
         return;
     }
     end_jobs(core, parent);

@@ -7,8 +7,8 @@
 
 struct parent_slot;
 
-/* In the phase of groups: if all devices of groups have measured their slices, little is lost and
- * another division is worth it, end the jobs of the groups and replace the division. All groups
+/* In the phase of groups: if all devices of groups have measured their slices and another division
+ * is worth the steps that are lost, end the jobs of the groups and replace the division. All groups
  * then wait for their models. */
 void submodel_revise(struct core *core, struct parent_slot *parent);
 

@@ -7,12 +7,12 @@
 #include "coordinator/core/submodel/submodel_parts.h"
 #include "coordinator/core/submodel/submodel_plan.h"
 
-void divided_begin(struct divided *bench, const char *model, int64_t class_samples)
+void divided_begin(struct divided *bench, const char *model, uint32_t classes,
+                   int64_t class_samples)
 {
     static const double slowdown[DIVIDED_DEVICES] = {2, 2, 4, 6, 10};
     static const char *const name[DIVIDED_DEVICES] = {"a", "b", "c", "d", "e"};
-    const struct model_fit fit = {
-        .input = {49, 40, 1}, .dtype = DTYPE_U8, .classes = DIVIDED_CLASSES};
+    const struct model_fit fit = {.input = {49, 40, 1}, .dtype = DTYPE_U8, .classes = classes};
     *bench = (struct divided){.world = world_new(), .model = world_zoo_model(model, &fit)};
     bench->parent = calloc(1, sizeof(*bench->parent));
     assert_non_null(bench->parent);
@@ -26,8 +26,8 @@ void divided_begin(struct divided *bench, const char *model, int64_t class_sampl
     parent->job.spec.epochs = 2;
     parent->job.spec.strategy = STRATEGY_SUBMODEL;
     parent->job.spec.submodel = (struct submodel_options)SUBMODEL_OPTIONS_DEFAULT;
-    parent->parent.class_count = DIVIDED_CLASSES;
-    for (size_t c = 0; c < DIVIDED_CLASSES; c++) {
+    parent->parent.class_count = classes;
+    for (size_t c = 0; c < classes; c++) {
         parent->parent.class_samples[c] = class_samples;
     }
 }
@@ -63,7 +63,7 @@ void divided_samples(const struct divided *bench, const struct class_groups *gro
     const struct core *core = bench->world->core;
     const struct parent_slot *parent = bench->parent;
     const struct class_samples data = {.samples = parent->parent.class_samples,
-                                       .count = DIVIDED_CLASSES};
+                                       .count = parent->parent.class_count};
     struct slim_group group[GROUPS_MAX];
     struct err err = {0};
     for (size_t g = 0; g < groups->count; g++) {

@@ -17,7 +17,8 @@ struct divided {
 };
 
 /* class_samples: training samples of each class. */
-void divided_begin(struct divided *bench, const char *model, int64_t class_samples);
+void divided_begin(struct divided *bench, const char *model, uint32_t classes,
+                   int64_t class_samples);
 void divided_end(struct divided *bench);
 /* Plan the groups. */
 const struct class_groups *divided_plan(struct divided *bench);

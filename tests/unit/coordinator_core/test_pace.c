@@ -78,6 +78,18 @@ static void one_long_step_is_forgotten(void **state)
     assert_true(is_near(pace_mean(&pace), 0.01, 1e-9));
 }
 
+static void the_first_steps_do_not_count_in_the_mean_of_all(void **state)
+{
+    (void)state;
+    struct pace pace = {0};
+    add(&pace, 5, PACE_FIRST_STEPS);
+    assert_true(pace_settled_mean(&pace) == 0);
+    add(&pace, 0.01, 900);
+    add(&pace, 0.11, 100);
+    assert_int_equal(pace.settled.steps, 1000);
+    assert_true(is_near(pace_settled_mean(&pace), 0.02, 1e-9));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -87,6 +99,7 @@ int main(void)
         cmocka_unit_test(a_change_is_followed_within_two_spans),
         cmocka_unit_test(slow_steps_are_followed_within_four),
         cmocka_unit_test(one_long_step_is_forgotten),
+        cmocka_unit_test(the_first_steps_do_not_count_in_the_mean_of_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static void groups_are_bound_to_what_their_devices_have(void **state)
     (void)state;
     struct divided bench;
     double least = INFINITY, most = 0;
-    divided_begin(&bench, "alexnet-cifar", 600);
+    divided_begin(&bench, "alexnet-cifar", DIVIDED_CLASSES, 600);
     offer_data(&bench, 300, 40);
     struct parent_slot *parent = bench.parent;
     const struct class_groups *groups = divided_plan(&bench);
@@ -82,7 +82,7 @@ static void a_device_with_less_than_a_batch_has_no_group(void **state)
     (void)state;
     struct divided bench;
     struct err err = {0};
-    divided_begin(&bench, "alexnet-cifar", 600);
+    divided_begin(&bench, "alexnet-cifar", DIVIDED_CLASSES, 600);
     offer_data(&bench, 300, 40);
     struct offer *small = &slots_device_at(bench.world->core, 3)->device.offer[0];
     for (size_t c = 0; c < DIVIDED_CLASSES; c++) {
@@ -107,7 +107,7 @@ static void fewer_groups_have_a_batch_each(void **state)
     (void)state;
     struct divided bench;
     bool there = false;
-    divided_begin(&bench, "alexnet-cifar", 600);
+    divided_begin(&bench, "alexnet-cifar", DIVIDED_CLASSES, 600);
     offer_data(&bench, 0, 0);
     for (size_t d = 0; d < DIVIDED_DEVICES; d++) {
         struct device *device = &slots_device_at(bench.world->core, d)->device;
@@ -144,7 +144,7 @@ static void the_joint_phase_trains_on_the_uploaded_data(void **state)
     (void)state;
     struct divided bench;
     struct job_spec spec;
-    divided_begin(&bench, "alexnet-cifar", 600);
+    divided_begin(&bench, "alexnet-cifar", DIVIDED_CLASSES, 600);
     offer_data(&bench, 300, 40);
     struct parent_slot *parent = bench.parent;
     parent->job.data = (struct job_data){.joint_samples = 500, .train_samples = 4600};

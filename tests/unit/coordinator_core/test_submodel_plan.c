@@ -1,5 +1,6 @@
 /* How classes and channels are divided among devices: by the expected seconds of their slices, with
  * a batch for each group, and again by the seconds that slices take. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +33,7 @@ static void groups_of_unequal_devices_take_alike_expected_seconds(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct divided bench;
         double seconds[GROUPS_MAX];
-        divided_begin(&bench, models[i], 600);
+        divided_begin(&bench, models[i], DIVIDED_CLASSES, 600);
         const struct class_groups *groups = divided_plan(&bench);
         assert_int_equal(groups->count, DIVIDED_DEVICES);
         divided_seconds(&bench, groups, seconds);
@@ -52,7 +53,7 @@ static void every_group_has_a_device_of_its_own(void **state)
         for (size_t d = 0; d < DIVIDED_DEVICES; d++) {
             struct divided bench;
             size_t groups_of[DIVIDED_DEVICES] = {0};
-            divided_begin(&bench, "alexnet-cifar", 600);
+            divided_begin(&bench, "alexnet-cifar", DIVIDED_CLASSES, 600);
             struct device *device = &slots_device_at(bench.world->core, d)->device;
             struct label *label = &device->label[device->label_count++];
             (void)snprintf(label->key, sizeof(label->key), "classes");
@@ -67,6 +68,33 @@ static void every_group_has_a_device_of_its_own(void **state)
             }
             divided_end(&bench);
         }
+    }
+}
+
+/* Where devices have several groups each, all are busy for about as long. */
+static void more_groups_than_devices_leave_no_device_idle_for_long(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {6, 8, 12, 20};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        struct divided bench;
+        double seconds[GROUPS_MAX], busy[DIVIDED_DEVICES] = {0}, most = 0, sum = 0;
+        divided_begin(&bench, "alexnet-cifar", 60, 600);
+        bench.parent->job.spec.submodel.group_count = counts[i];
+        const struct class_groups *groups = divided_plan(&bench);
+        assert_int_equal(groups->count, counts[i]);
+        divided_seconds(&bench, groups, seconds);
+        for (size_t g = 0; g < groups->count; g++) {
+            busy[divided_device(bench.world->core, &groups->group[g])] += seconds[g];
+        }
+        for (size_t d = 0; d < DIVIDED_DEVICES; d++) {
+            most = fmax(most, busy[d]);
+            sum += busy[d];
+        }
+        print_message("%" PRId64 " groups: devices are idle for %.1f %%\n", counts[i],
+                      100 * (1 - sum / (DIVIDED_DEVICES * most)));
+        assert_true(sum > 0.94 * DIVIDED_DEVICES * most);
+        divided_end(&bench);
     }
 }
 
@@ -89,7 +117,7 @@ static void equal_devices_get_equal_slices_whatever_units_they_ran(void **state)
 {
     (void)state;
     struct divided bench;
-    divided_begin(&bench, "alexnet-cifar", 600);
+    divided_begin(&bench, "alexnet-cifar", DIVIDED_CLASSES, 600);
     measure(&bench, 0, 1, 3);
     measure(&bench, 1, 3, 1.0 / 3);
     const struct class_groups *groups = divided_plan(&bench);
@@ -118,7 +146,7 @@ static void there_are_fewer_groups_if_they_would_have_less_than_a_batch(void **s
 {
     (void)state;
     struct divided bench;
-    divided_begin(&bench, "alexnet-cifar", 5);
+    divided_begin(&bench, "alexnet-cifar", DIVIDED_CLASSES, 5);
     const struct class_groups *groups = divided_plan(&bench);
     assert_true(groups->count >= 2 && groups->count < DIVIDED_DEVICES);
     assert_batches(&bench, groups);
@@ -131,7 +159,7 @@ static void groups_are_equal_if_unequal_ones_would_have_less_than_a_batch(void *
     (void)state;
     struct divided bench;
     struct err err = {0};
-    divided_begin(&bench, "alexnet-cifar", 4);
+    divided_begin(&bench, "alexnet-cifar", DIVIDED_CLASSES, 4);
     struct parent_slot *parent = bench.parent;
     const struct event_classes classes = {.samples = parent->parent.class_samples,
                                           .count = DIVIDED_CLASSES};
@@ -187,7 +215,7 @@ static void slices_that_are_as_fast_as_predicted_are_not_divided_better(void **s
     static const double factors[][DIVIDED_DEVICES] = {{1, 1, 1, 1, 1}, {1.7, 1.7, 1.7, 1.7, 1.7}};
     for (size_t i = 0; i < 2; i++) {
         struct divided bench;
-        divided_begin(&bench, "alexnet-cifar", 600);
+        divided_begin(&bench, "alexnet-cifar", DIVIDED_CLASSES, 600);
         (void)divided_plan(&bench);
         const struct division division = divide_again(&bench, factors[i]);
         assert_true(fabs(HELD_IN * division.present_seconds - slowest(&bench, factors[i])) < 1e-6);
@@ -201,7 +229,7 @@ static void a_slice_that_is_slower_than_predicted_becomes_narrower(void **state)
     (void)state;
     static const double factor[DIVIDED_DEVICES] = {1, 1, 1, 2, 1};
     struct divided bench;
-    divided_begin(&bench, "vgg11-bn", 600);
+    divided_begin(&bench, "vgg11-bn", DIVIDED_CLASSES, 600);
     const struct class_groups *groups = divided_plan(&bench);
     const struct division division = divide_again(&bench, factor);
     const struct class_groups *again = &division.groups;
@@ -225,7 +253,7 @@ static void a_device_that_has_left_ends_the_comparison(void **state)
     struct divided bench;
     struct division division;
     struct err err = {0};
-    divided_begin(&bench, "alexnet-cifar", 600);
+    divided_begin(&bench, "alexnet-cifar", DIVIDED_CLASSES, 600);
     const struct class_groups *groups = divided_plan(&bench);
     struct division_trial trial = {.slice = {{.device = groups->group[0].device, .seconds = 1}},
                                    .count = 1};
@@ -242,6 +270,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_of_unequal_devices_take_alike_expected_seconds),
         cmocka_unit_test(every_group_has_a_device_of_its_own),
+        cmocka_unit_test(more_groups_than_devices_leave_no_device_idle_for_long),
         cmocka_unit_test(equal_devices_get_equal_slices_whatever_units_they_ran),
         cmocka_unit_test(there_are_fewer_groups_if_they_would_have_less_than_a_batch),
         cmocka_unit_test(groups_are_equal_if_unequal_ones_would_have_less_than_a_batch),
