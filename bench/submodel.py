@@ -262,8 +262,15 @@ def busy(row):
     if row["divisions"]:
         divided = f"division {row['divisions']}, begun {row['trial']:.1f} s after the stem"
     if len(row["measured"]) > row["devices"]:
-        idle = 1 - sum(row["measured"]) / (row["devices"] * row["phase"])
-        return f"the devices are idle for {idle:.1%} of the groups' time (goal: 10 %); {divided}"
+        busy_seconds = sum(row["measured"])
+        idle, with_trial = (
+            1 - busy_seconds / (row["devices"] * seconds)
+            for seconds in (row["phase"], row["phase"] + (row["trial"] or 0))
+        )
+        return (
+            f"the devices are idle for {idle:.1%} of the groups' time (goal: 10 %), for "
+            f"{with_trial:.1%} if an earlier division counts as idle; {divided}"
+        )
     predicted, measured = (max(row[of]) / min(row[of]) for of in ("predicted", "measured"))
     return (
         f"the slowest group takes {predicted:.2f} times as long as the fastest as predicted (goal: "

@@ -174,5 +174,8 @@ NODISCARD int submodel_joint_check(const struct submodel_options *options,
 NODISCARD int submodel_groups_read(const struct submodel_options *options, int64_t class_count,
                                    struct class_groups *out, struct record_faults *faults,
                                    struct err *err);
+/* Return the groups in the form that submodel_groups_read reads; the caller owns them. NULL: out of
+ * memory. */
+json_t *submodel_groups_write(const struct class_groups *groups);
 
 #endif

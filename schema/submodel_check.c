@@ -276,3 +276,22 @@ int submodel_groups_read(const struct submodel_options *options, int64_t class_c
     check_widths(&check, out);
     return check.rc;
 }
+
+json_t *submodel_groups_write(const struct class_groups *groups)
+{
+    json_t *out = json_array();
+    for (size_t g = 0; out && g < groups->count; g++) {
+        const struct class_group *group = &groups->group[g];
+        struct given_group given = {.class_count = (size_t)group->class_count,
+                                    .width = group->width,
+                                    .label_count = group->label_count};
+        memcpy(given.class_of, &groups->class_of[group->class_first],
+               given.class_count * sizeof(given.class_of[0]));
+        memcpy(given.label, group->label, sizeof(given.label));
+        if (json_array_append_new(out, record_write(&given_record, &given)) != 0) {
+            json_decref(out);
+            out = NULL;
+        }
+    }
+    return out;
+}

@@ -42,10 +42,9 @@ static int read_object(struct coordinator *coordinator, enum state_table table, 
     return rc ? rc : target.code;
 }
 
-/* Return the parts of the job, live or ended; the caller owns them. NULL: a problem was sent. */
-static struct parent *find_parent(struct coordinator *coordinator, struct http_exchange *exchange)
+struct parent *job_parent_load(struct coordinator *coordinator, struct http_exchange *exchange,
+                               const char *id)
 {
-    const char *id = http_param(exchange, "id");
     const struct parent *live = core_parent(coordinator->core, id);
     struct err err = {0};
     if (!job_exists(coordinator, exchange, id)) {
@@ -81,7 +80,7 @@ void serve_job_groups(void *context, struct http_exchange *exchange)
         return;
     }
     const struct coordinator *coordinator = context;
-    struct parent *parent = find_parent(context, exchange);
+    struct parent *parent = job_parent_load(context, exchange, http_param(exchange, "id"));
     if (!parent) {
         return;
     }
@@ -125,7 +124,7 @@ void serve_job_group_spec(void *context, struct http_exchange *exchange)
     if (!answer_check_query(exchange, allowed)) {
         return;
     }
-    struct parent *parent = find_parent(coordinator, exchange);
+    struct parent *parent = job_parent_load(coordinator, exchange, http_param(exchange, "id"));
     if (!parent) {
         return;
     }

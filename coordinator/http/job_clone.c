@@ -89,12 +89,18 @@ static bool consider(void *arg, const struct state_row *row)
 /* Choose the checkpoint. false: a problem was sent. */
 static bool choose(struct choice *choice, struct http_exchange *exchange)
 {
+    const struct job *job = choice->job;
+    const bool parted = job->spec.strategy == STRATEGY_SUBMODEL;
+    if (parted && !choice->best && job->checkpoint.text[0] != '\0') {
+        choice->id = job->checkpoint; /* of the joint phase, whose rows are those of a part */
+        return true;
+    }
     struct state_store *state = choice->coordinator->state;
     /* Flush first: the metric of the last evaluation may not be a row yet. */
     int rc = choice->best && !state_in_transaction(state) ? state_flush(state, &choice->err) : 0;
     rc = rc ? rc
-            : state_list(choice->coordinator->state, STATE_CHECKPOINTS, choice->job->id.text, "",
-                         SIZE_MAX, false, consider, choice, &choice->err);
+            : state_list(choice->coordinator->state, STATE_CHECKPOINTS, job->id.text, "", SIZE_MAX,
+                         false, consider, choice, &choice->err);
     if (rc || choice->code) {
         answer_err(exchange, &choice->err);
         return false;
@@ -105,14 +111,16 @@ static bool choose(struct choice *choice, struct http_exchange *exchange)
     if (choice->best) {
         answer_problem(
             exchange, PROBLEM_WRONG_STATE,
-            "job '%s' has no checkpoint of an evaluated version; use from 'last', or set "
-            "'checkpoint' and evaluate.every_epochs in its successor",
-            choice->job->id.text);
+            "job '%s' has no checkpoint of an evaluated version; use from 'last'%s", job->id.text,
+            parted ? "" : ", or set 'checkpoint' and evaluate.every_epochs in its successor");
+    } else if (parted) {
+        answer_problem(exchange, PROBLEM_WRONG_STATE,
+                       "job '%s' has no checkpoint; wait until it has ended", job->id.text);
     } else {
         answer_problem(exchange, PROBLEM_WRONG_STATE,
                        "job '%s' has no checkpoint; wait until it has ended, or export one "
                        "(POST /v1/jobs/%s/export)",
-                       choice->job->id.text, choice->job->id.text);
+                       job->id.text, job->id.text);
     }
     return false;
 }
@@ -187,6 +195,30 @@ static json_t *write_base(struct job *job, const struct checkpoint_id *from, jso
     return base;
 }
 
+/* Add the given groups of a job of sub-models, which its spec does not keep. false: a problem was
+ * sent. */
+static bool add_groups(struct coordinator *coordinator, struct http_exchange *exchange,
+                       const struct job *job, json_t *base)
+{
+    if (job->spec.strategy != STRATEGY_SUBMODEL || job->spec.dataset_train[0] == '\0') {
+        return true;
+    }
+    struct parent *parent = job_parent_load(coordinator, exchange, job->id.text);
+    if (!parent) {
+        return false;
+    }
+    int rc = 0;
+    if (parent->divisions == 0 && parent->groups.count > 0) {
+        rc = json_object_set_new(json_object_get(base, "submodel"), "groups",
+                                 submodel_groups_write(&parent->groups));
+    }
+    free(parent);
+    if (rc) {
+        answer_problem(exchange, PROBLEM_INTERNAL, "out of memory");
+    }
+    return rc == 0;
+}
+
 /* Read `from` and remove it from the body. false: faults were found. */
 static bool take_from(json_t *body, bool *best, struct record_faults *faults)
 {
@@ -240,6 +272,9 @@ static void clone(struct coordinator *coordinator, struct http_exchange *exchang
         return;
     }
     json_auto_t *base = write_base(job, &choice.id, description);
+    if (base && !add_groups(coordinator, exchange, job, base)) {
+        return;
+    }
     if (!base || lengthen(base, body) || merge(base, body, false)) {
         answer_problem(exchange, PROBLEM_INTERNAL, "out of memory");
         return;

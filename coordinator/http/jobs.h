@@ -17,6 +17,10 @@ bool job_answer_ended(struct coordinator *coordinator, struct http_exchange *exc
  * (record_done, free). NULL: a problem was sent. */
 struct job *job_load(struct coordinator *coordinator, struct http_exchange *exchange,
                      const char *id);
+/* Return the parts of a job that consists of groups, live or ended; the caller owns them (free).
+ * NULL: a problem was sent. */
+struct parent *job_parent_load(struct coordinator *coordinator, struct http_exchange *exchange,
+                               const char *id);
 /* Read the plan of a generation of the job. false: a problem was sent. */
 bool job_read_plan(struct coordinator *coordinator, struct http_exchange *exchange, const char *id,
                    int64_t generation, struct plan *out);

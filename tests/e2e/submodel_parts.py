@@ -142,6 +142,20 @@ def test_a_missing_group_leaves_its_classes_out_of_the_joint_phase():
         final = check_model(content_of(fleet, seen["checkpoint"]))
         must(final > harvested - 0.05, f"harvested {harvested}, final {final}")
         check_answers(fleet, submitted, parts)
+        check_clone(fleet, seen)
+
+
+def check_clone(fleet, job):
+    """The clone trains the same groups, from the model of the joint phase."""
+    fields = {"from": "last", "epochs": 1}
+    clone = fleet.request("POST", f"/v1/jobs/{job['id']}/clone", fields, expect=201).json
+    must(clone["spec"]["init"]["checkpoint"] == job["checkpoint"], f"{clone['spec']['init']}")
+    own, given = (fleet.get(f"/v1/jobs/{row['id']}/groups") for row in (clone, job))
+    names = ("classes", "width", "labels")
+    must(len(own["groups"]) == len(given["groups"]), f"{own}")
+    for group, other in zip(own["groups"], given["groups"]):
+        must(all(group.get(name) == other.get(name) for name in names), f"{own}")
+    fleet.verb(clone, "cancel")
 
 
 def check_answers(fleet, job, parts):
@@ -159,6 +173,28 @@ def check_answers(fleet, job, parts):
     must(parts["harvest"] in lines[5], f"{lines}")
     watched = command(fleet, "job", "watch", job["id"])
     must(watched.startswith("succeeded (degraded): trained without 1 of 3 groups"), watched)
+
+
+def test_stem_and_joint_phase_take_the_schedule_and_the_codec_of_the_job():
+    halves = [{"classes": list(range(5))}, {"classes": list(range(5, 10))}]
+    job = {
+        **JOB,
+        "devices": {"min": 2, "max": 2},
+        "submodel": {"groups": halves, "joint": {"epochs": 1, "units": "all"}},
+    }
+    with digits_fleet(2) as fleet:
+        models = []
+        for fields in ({}, {"pipeline": "async", "micro_batches": 1}, {"compression": "q8"}):
+            seen = fleet.wait(fleet.submit({**job, **fields}), "succeeded")
+            parts = fleet.get(f"/v1/jobs/{seen['id']}/groups")
+            rows = [fleet.get(f"/v1/jobs/{parts[part]['job']}") for part in ("stem", "joint")]
+            must(seen["exact"] == (not fields), f"{fields}: {seen}")
+            must(all(row["exact"] == (not fields) for row in rows), f"{fields}: {rows}")
+            for group in parts["groups"]:
+                row = fleet.get(f"/v1/jobs/{group['part']['job']}")
+                must(row["exact"], f"a group has one device: {row}")
+            models.append(content_of(fleet, seen["checkpoint"]))
+        must(len(set(models)) == 3, "a schedule or a codec changed nothing")
 
 
 def test_a_group_follows_the_classes_that_a_device_prefers():

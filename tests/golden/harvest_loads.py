@@ -109,8 +109,7 @@ def main():
             for width in ("equal", "unequal"):
                 with tempfile.TemporaryDirectory() as directory:
                     stored, scores = check(writer, name, groups, width, directory)
-                    if groups == 2:
-                        check_predict(agent, directory, stored, scores)
+                    check_predict(agent, directory, stored, scores)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ void pace_add(struct pace *pace, double seconds)
         pace->newest = (struct pace_span){0};
     }
     add(&pace->newest, seconds);
-    if (pace->first < PACE_FIRST_STEPS) {
-        pace->first++;
+    if (pace->first_steps < PACE_FIRST_STEPS) {
+        pace->first_steps++;
     } else {
         add(&pace->settled, seconds);
     }

@@ -7,7 +7,7 @@
 
 #define PACE_SPAN_SECONDS 0.3 /* a control group's quota is for 0.1 s */
 #define PACE_SPAN_STEPS 2
-#define PACE_FIRST_STEPS 2 /* memory is allocated in these */
+#define PACE_FIRST_STEPS 2 /* in which memory is written for the first time */
 
 /* Consecutive steps. */
 struct pace_span {
@@ -15,11 +15,11 @@ struct pace_span {
     int64_t steps;
 };
 
-/* All zeros: no steps. A span ends when it has enough time and enough steps. */
+/* All zeros: no steps. */
 struct pace {
-    struct pace_span newest, before;
-    struct pace_span settled; /* all steps after the first */
-    int64_t first;            /* steps before those */
+    struct pace_span newest, before; /* newest becomes before with enough time and enough steps */
+    struct pace_span settled;        /* all steps but the first PACE_FIRST_STEPS */
+    int64_t first_steps;             /* how many of those there were */
 };
 
 void pace_add(struct pace *pace, double seconds);

@@ -5,16 +5,15 @@
 #include "coordinator/core/submodel/savings.h"
 #include "schema/job_check.h"
 
-/* Each version counts once. If the coordinator did not know that a plan ran, the versions of this
- * plan count for the next plan. */
-static bool count_plan(struct parent_slot *parent, struct parent_part *part,
-                       const struct job_slot *job, const struct plan *plan)
+/* Count the plan's steps up to this version, each once. Return whether there are any. */
+static bool count_steps(struct parent_slot *parent, struct parent_part *part,
+                        const struct job_slot *job, const struct plan *plan, int64_t version)
 {
-    const int64_t steps = plan->last_version - part->counted;
-    if (steps <= 0 || plan->state != PLAN_DONE) {
+    const int64_t steps = version - part->counted;
+    if (steps <= 0) {
         return false;
     }
-    part->counted = plan->last_version;
+    part->counted = version;
     for (size_t s = 0; s < plan->stage_count; s++) {
         const struct plan_stage *stage = &plan->stage[s];
         savings_add(&parent->parent.work, &stage->device,
@@ -22,6 +21,13 @@ static bool count_plan(struct parent_slot *parent, struct parent_part *part,
                         savings_flops(job->model, (size_t)stage->first, (size_t)stage->end));
     }
     return true;
+}
+
+/* If the coordinator did not know that a plan ran, its versions count for the next plan. */
+static bool count_plan(struct parent_slot *parent, struct parent_part *part,
+                       const struct job_slot *job, const struct plan *plan)
+{
+    return plan->state == PLAN_DONE && count_steps(parent, part, job, plan, plan->last_version);
 }
 
 static void compare(struct parent_slot *parent)
@@ -53,6 +59,16 @@ void part_work_count(struct parent_slot *parent, const struct job_slot *job)
     const bool earlier = count_plan(parent, part, job, &job->previous);
     const bool newest = job->has_plan && count_plan(parent, part, job, &job->plan);
     if (earlier || newest) {
+        compare(parent);
+    }
+}
+
+void part_work_count_lost(const struct core *core, struct parent_slot *parent,
+                          struct parent_part *part)
+{
+    const struct job_slot *job = groups_job(core, part);
+    if (job && job->has_plan &&
+        count_steps(parent, part, job, &job->plan, job->progress.reached_step)) {
         compare(parent);
     }
 }

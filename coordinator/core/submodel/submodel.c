@@ -280,6 +280,7 @@ static void end_groups(struct core *core, struct parent_slot *parent)
     for (size_t g = 0; g < row->groups.count; g++) {
         struct parent_part *part = &row->part[g];
         if (part->state == PART_TRAINS || part->state == PART_WAITING) {
+            part_work_count_lost(core, parent, part);
             groups_cancel(core, part, "deadline", "not trained by the deadline of the groups");
             part->state = PART_MISSING;
         }

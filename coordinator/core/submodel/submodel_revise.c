@@ -8,19 +8,14 @@
 #include "coordinator/core/state/act.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/submodel/submodel_plan.h"
-#include "schema/job_check.h"
 
-#define DIVISIONS_MAX 3
+#define DIVISIONS_MAX 3      /* the first, its correction, and that of its new widths */
 #define STEPS_MIN 8          /* of a slice that counts as measured */
-#define PART_MIN 0.05        /* the part of the steps of a group that measures its slice well */
-#define LEFT_MIN 0.85        /* if a group has less left, slower ones are measured by STEPS_MIN */
+#define DONE_MIN 0.05        /* of its steps: a device that has done them has measured well */
+#define DONE_WAIT 0.15       /* a device that has done this share waits for no better measurement */
+#define DONE_MAX 0.3         /* a device that has done more would lose too much */
 #define GAIN_MIN 0.05        /* least gain, as a share of the time that is left */
-#define GAIN_SECONDS_MIN 3.0 /* deriving models and preparing groups again takes some seconds */
-
-static double all_steps(const struct job_slot *job)
-{
-    return (double)job_total_steps(&job->job.spec, job_epoch_samples(&job->job.data));
-}
+#define GAIN_SECONDS_MIN 3.0 /* deriving models and preparing groups takes a second or more */
 
 /* Given groups, and those of data that stay on devices, are not divided again. */
 static bool may_revise(const struct parent_slot *parent)
@@ -34,34 +29,50 @@ static bool may_revise(const struct parent_slot *parent)
            !parent->work.asked;
 }
 
-/* Set the parts of their steps that groups have not done. Return the smallest. */
+/* The share of its steps that a device has done, of all groups that were planned for it. */
+static double share_done(const struct core *core, const struct parent *row,
+                         const struct device_id *device)
+{
+    double done = 0, all = 0;
+    for (size_t g = 0; g < row->groups.count; g++) {
+        const struct job_slot *job = groups_job(core, &row->part[g]);
+        if (job && id_equal(row->groups.group[g].device.text, device->text)) {
+            done += (double)job->progress.reached_step;
+            all += (double)job->total_steps;
+        }
+    }
+    return all > 0 ? done / all : 0;
+}
+
+/* Set what groups have left. Return the largest share that a device has done. */
 static double take_left(const struct core *core, const struct parent *row,
                         struct division_trial *trial)
 {
-    double least = 1;
+    double most = 0;
     for (size_t g = 0; g < row->groups.count; g++) {
         const struct job_slot *job = groups_job(core, &row->part[g]);
-        trial->left[g] = job ? 1 - (double)job->progress.reached_step / all_steps(job) : 1;
-        least = fmin(least, trial->left[g]);
+        trial->left[g] =
+            job ? 1 - (double)job->progress.reached_step / (double)job->total_steps : 1;
+        most = fmax(most, share_done(core, row, &row->groups.group[g].device));
     }
-    return least;
+    return most;
 }
 
-/* Take the slices that have run for this part of the steps of their groups, and for STEPS_MIN. */
-static void take_slices(const struct core *core, const struct parent *row, double part,
+/* Take the slices that have STEPS_MIN steps, of devices that have done this share. */
+static void take_slices(const struct core *core, const struct parent *row, double share,
                         struct division_trial *trial)
 {
     for (size_t g = 0; g < row->groups.count; g++) {
         const struct job_slot *job = groups_job(core, &row->part[g]);
-        if (!job || job->job.state != JOB_RUNNING) {
+        if (!job || job->job.state != JOB_RUNNING || job->progress.pace.settled.steps < STEPS_MIN) {
             continue;
         }
-        const struct pace *pace = &job->progress.pace;
-        if ((double)pace->settled.steps >= fmax(STEPS_MIN, part * all_steps(job))) {
+        const struct device_id *device = &job->plan.stage[0].device;
+        if (share_done(core, row, device) >= share) {
             trial->slice[trial->count++] = (struct slice_seconds){
-                .device = job->plan.stage[0].device,
+                .device = *device,
                 .group = g,
-                .seconds = pace_settled_mean(pace) / (double)job->job.spec.batch};
+                .seconds = pace_settled_mean(&job->progress.pace) / (double)job->job.spec.batch};
         }
     }
 }
@@ -81,10 +92,14 @@ static bool is_measured(const struct parent *row, const struct division_trial *t
     return all;
 }
 
-static bool is_worth(const struct division *division)
+/* Whether the new division ends the phase early enough, and before the deadline of the groups. */
+static bool is_worth(const struct core *core, const struct parent_slot *parent,
+                     const struct division *division)
 {
     const double least = fmax(GAIN_MIN * division->present_seconds, GAIN_SECONDS_MIN);
-    return division->present_seconds - division->seconds > least;
+    const double end_ms = (double)core->now_ms + 1000 * (division->seconds + GAIN_SECONDS_MIN);
+    return division->present_seconds - division->seconds > least &&
+           (parent->work.deadline_ms == NEVER || end_ms < (double)parent->work.deadline_ms);
 }
 
 /* The operations of the steps that are lost count. */
@@ -92,11 +107,8 @@ static void end_jobs(struct core *core, struct parent_slot *parent)
 {
     for (size_t g = 0; g < parent->parent.groups.count; g++) {
         struct parent_part *part = &parent->parent.part[g];
-        const struct job_slot *job = groups_job(core, part);
+        part_work_count_lost(core, parent, part);
         groups_cancel(core, part, "", "the groups are divided again");
-        if (job) {
-            part_work_count(parent, job);
-        }
         *part = (struct parent_part){.state = PART_WAITING};
     }
 }
@@ -110,13 +122,14 @@ void submodel_revise(struct core *core, struct parent_slot *parent)
     if (!may_revise(parent)) {
         return;
     }
-    const double left = take_left(core, row, &trial);
-    take_slices(core, row, left < LEFT_MIN ? 0 : PART_MIN, &trial);
-    if (!is_measured(row, &trial)) {
+    const double most = take_left(core, row, &trial);
+    take_slices(core, row, most > DONE_WAIT ? 0 : DONE_MIN, &trial);
+    if (most <= DONE_MAX && !is_measured(row, &trial)) {
         return;
     }
     parent->work.weighed = true;
-    if (submodel_plan_again(core, parent, &trial, &division, &err) != 0 || !is_worth(&division)) {
+    if (most > DONE_MAX || submodel_plan_again(core, parent, &trial, &division, &err) != 0 ||
+        !is_worth(core, parent, &division)) {
         return;
     }
     end_jobs(core, parent);

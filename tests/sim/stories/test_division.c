@@ -1,7 +1,9 @@
 /* Groups of sub-models are divided again when their first steps show that slices take other times
  * than predicted. */
+#include <math.h>
 #include <string.h>
 
+#include "schema/job_check.h"
 #include "tests/sim/operators.h"
 #include "tests/sim/speeds.h"
 #include "tests/sim/stories/story.h"
@@ -55,6 +57,21 @@ static double width_of(const struct story *story, size_t device)
     return 0;
 }
 
+/* The smallest share of its steps that a group had done when it was ended. */
+static double least_done(const struct story *story)
+{
+    const struct rows *rows = &story->world.coordinator->rows;
+    double least = 1;
+    for (size_t i = 0; i < rows->job_count; i++) {
+        const struct job *job = &rows->job[i];
+        if (job->part == JOB_GROUP && job->state == JOB_CANCELLED) {
+            const double all = (double)job_total_steps(&job->spec, job_epoch_samples(&job->data));
+            least = fmin(least, (double)job->progress.step / all);
+        }
+    }
+    return least;
+}
+
 static void slows_down(struct story *story)
 {
     speeds_slow(&story->world, 0, 300);
@@ -65,9 +82,11 @@ static void a_slower_slice_divides_the_groups_again(void **state)
 {
     (void)state;
     struct story *story = begin(&planned, NULL);
-    const double width = width_of(story, 0);
+    const double width = width_of(story, 0), work = parts_of(story)->work.flops;
     slows_down(story);
     story_pass(story, SECOND);
+    assert_true(parts_of(story)->work.flops > work); /* the steps that are lost count */
+    assert_true(least_done(story) >= 0.05);          /* fewer would measure badly */
     assert_true(width_of(story, 0) < width);
     end(story);
     assert_in_range(parts_of(story)->divisions, 2, 3);
