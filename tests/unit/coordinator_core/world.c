@@ -431,14 +431,21 @@ static void store_dataset(struct world *world, const char *name, int64_t samples
 }
 
 /* Each question fills it anew, so all worlds share one. */
+static struct planning *shared_planning;
+
+static void free_planning(void)
+{
+    question_free(&shared_planning);
+}
+
 static struct planning *planning_of_worlds(void)
 {
-    static struct planning *planning;
     struct err err = {0};
-    if (!planning) {
-        assert_ok(question_new(&planning, &err), &err);
+    if (!shared_planning) {
+        assert_ok(question_new(&shared_planning, &err), &err);
+        assert_int_equal(atexit(free_planning), 0);
     }
-    return planning;
+    return shared_planning;
 }
 
 struct world *world_new(void)
