@@ -6,12 +6,12 @@
 
 #include "base/size.h"
 
-/* A mapping is, in this order: unused bytes, this header, the elements, fewer than PAGES_ALIGNMENT
+/* A mapping is, in this order: unused bytes, this header, the elements, at most PAGES_ALIGNMENT
  * unused bytes up to the end of a page, and a page without access. */
 struct header {
     _Alignas(PAGES_ALIGNMENT) char *mapping;
     size_t bytes;
-    size_t used, room; /* bytes of the elements, without and with the unused ones after them */
+    char *end; /* of the unused bytes after the elements */
 };
 
 void *pages_new(size_t count, size_t size)
@@ -34,7 +34,7 @@ void *pages_new(size_t count, size_t size)
         return NULL;
     }
     char *element = mapping + open - room;
-    *((struct header *)(void *)element - 1) = (struct header){mapping, bytes, used, room};
+    *((struct header *)(void *)element - 1) = (struct header){mapping, bytes, mapping + open};
     ASAN_POISON_MEMORY_REGION(mapping, (size_t)(element - mapping));
     ASAN_POISON_MEMORY_REGION(element + used, room - used);
     return element;
@@ -50,6 +50,6 @@ void pages_free(void *pages)
     const struct header header = *at;
     char *element = pages;
     ASAN_UNPOISON_MEMORY_REGION(header.mapping, (size_t)(element - header.mapping));
-    ASAN_UNPOISON_MEMORY_REGION(element + header.used, header.room - header.used);
+    ASAN_UNPOISON_MEMORY_REGION(header.end - PAGES_ALIGNMENT, PAGES_ALIGNMENT);
     (void)munmap(header.mapping, header.bytes); /* the kernel may refuse to split its mappings */
 }

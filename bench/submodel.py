@@ -265,7 +265,7 @@ def busy(row):
         busy_seconds = sum(row["measured"])
         idle, with_trial = (
             1 - busy_seconds / (row["devices"] * seconds)
-            for seconds in (row["phase"], row["phase"] + (row["trial"] or 0))
+            for seconds in (row["phase"], row["phase"] + row["trial"])
         )
         return (
             f"the devices are idle for {idle:.1%} of the groups' time (goal: 10 %), for "

@@ -92,7 +92,7 @@ static bool choose(struct choice *choice, struct http_exchange *exchange)
     const struct job *job = choice->job;
     const bool parted = job->spec.strategy == STRATEGY_SUBMODEL;
     if (parted && !choice->best && job->checkpoint.text[0] != '\0') {
-        choice->id = job->checkpoint; /* of the joint phase, whose rows are those of a part */
+        choice->id = job->checkpoint; /* its row is that of a part: the joint phase */
         return true;
     }
     struct state_store *state = choice->coordinator->state;

@@ -15,7 +15,6 @@ struct check_rounds;
 
 #define CHECK_IDS_MAX 256
 #define CHECK_STEPS_MAX 128
-#define CHECK_LOSSES_MAX 4096
 #define CHECK_DELETED_MAX 128
 
 struct check {
@@ -48,10 +47,12 @@ struct check {
         struct {
             int64_t generation, boots;
             size_t agent;
-        } measured[CHECK_STEPS_MAX];  /* who measured the loss of a step last */
-        bool stored[CHECK_STEPS_MAX]; /* its row is committed */
-        int64_t evaluated;            /* the newest version that its devices have evaluated */
-        int state;                    /* enum job_state of its newest row */
+        } measured[CHECK_STEPS_MAX];       /* who measured the loss of a step last */
+        bool stored[CHECK_STEPS_MAX];      /* its row is committed */
+        int64_t taken_us[CHECK_STEPS_MAX]; /* when the loss was taken first since the last commit;
+                                              0: not taken */
+        int64_t evaluated;                 /* the newest version that its devices have evaluated */
+        int state;                         /* enum job_state of its newest row */
         int64_t cool_until_ms; /* of that row, by a clock of the center that was so far off */
         int64_t clock_us;
         bool corrected;              /* of that row */
@@ -64,11 +65,6 @@ struct check {
         bool forgotten; /* earlier rows were restored since: the drops in between are unknown */
     } known[CHECK_IDS_MAX];
     size_t known_count;
-    struct {
-        size_t known;
-        int64_t step, at_us;
-    } loss[CHECK_LOSSES_MAX]; /* taken since the last commit */
-    size_t loss_count;
     bool drained[SIM_DEVICES_MAX];                   /* as their rows said last */
     struct checkpoint_id deleted[CHECK_DELETED_MAX]; /* by users */
     size_t deleted_count;

@@ -140,12 +140,15 @@ int check_repeats(const struct world *world)
 static void store_losses(struct world *world, int64_t until_us)
 {
     struct check *check = world->check;
-    for (size_t i = 0; i < check->loss_count; i++) {
-        if (check->loss[i].at_us <= until_us) {
-            check->known[check->loss[i].known].stored[check->loss[i].step] = true;
+    for (size_t i = 0; i < check->known_count; i++) {
+        for (size_t step = 0; step < CHECK_STEPS_MAX; step++) {
+            int64_t *taken_us = &check->known[i].taken_us[step];
+            if (*taken_us > 0 && *taken_us <= until_us) {
+                check->known[i].stored[step] = true;
+            }
+            *taken_us = 0;
         }
     }
-    check->loss_count = 0;
 }
 
 void check_crash(struct world *world)
@@ -157,13 +160,11 @@ static void take_loss(struct world *world, const char *id, int64_t step)
 {
     struct check *check = world->check;
     const size_t at = check_known(check, id);
-    const bool full = check->loss_count == CHECK_LOSSES_MAX; /* after a long freeze */
-    if (full || at == check->known_count || step >= CHECK_STEPS_MAX) {
+    if (at == check->known_count || step >= CHECK_STEPS_MAX) {
         return;
     }
-    check->loss[check->loss_count].known = at;
-    check->loss[check->loss_count].step = step;
-    check->loss[check->loss_count++].at_us = world->now_us;
+    int64_t *taken_us = &check->known[at].taken_us[step];
+    *taken_us = *taken_us > 0 ? *taken_us : world->now_us;
 }
 
 void check_metric(struct world *world, const struct action *action)

@@ -11,9 +11,9 @@
 
 #define DIVISIONS_MAX 3      /* the first, its correction, and that of its new widths */
 #define STEPS_MIN 8          /* of a slice that counts as measured */
-#define DONE_MIN 0.05        /* of its steps: a device that has done them has measured well */
-#define DONE_WAIT 0.15       /* a device that has done this share waits for no better measurement */
-#define DONE_MAX 0.3         /* a device that has done more would lose too much */
+#define DONE_MIN 0.05        /* share of the steps after which a device has measured well */
+#define DONE_WAIT 0.15       /* share after which a device does not wait for slower ones */
+#define DONE_MAX 0.3         /* share after which a new division would lose too much */
 #define GAIN_MIN 0.05        /* least gain, as a share of the time that is left */
 #define GAIN_SECONDS_MIN 3.0 /* deriving models and preparing groups takes a second or more */
 
@@ -29,38 +29,47 @@ static bool may_revise(const struct parent_slot *parent)
            !parent->work.asked;
 }
 
+/* The steps of each group. */
+struct group_steps {
+    double done[GROUPS_MAX], all[GROUPS_MAX]; /* all is 0 if the group has no job */
+};
+
+static void take_steps(const struct core *core, const struct parent *row, struct group_steps *steps)
+{
+    for (size_t g = 0; g < row->groups.count; g++) {
+        const struct job_slot *job = groups_job(core, &row->part[g]);
+        steps->done[g] = job ? (double)job->progress.reached_step : 0;
+        steps->all[g] = job ? (double)job->total_steps : 0;
+    }
+}
+
 /* The share of its steps that a device has done, of all groups that were planned for it. */
-static double share_done(const struct core *core, const struct parent *row,
+static double share_done(const struct parent *row, const struct group_steps *steps,
                          const struct device_id *device)
 {
     double done = 0, all = 0;
     for (size_t g = 0; g < row->groups.count; g++) {
-        const struct job_slot *job = groups_job(core, &row->part[g]);
-        if (job && id_equal(row->groups.group[g].device.text, device->text)) {
-            done += (double)job->progress.reached_step;
-            all += (double)job->total_steps;
+        if (id_equal(row->groups.group[g].device.text, device->text)) {
+            done += steps->done[g];
+            all += steps->all[g];
         }
     }
     return all > 0 ? done / all : 0;
 }
 
-/* Set what groups have left. Return the largest share that a device has done. */
-static double take_left(const struct core *core, const struct parent *row,
-                        struct division_trial *trial)
+/* Return the largest share that a device has done. */
+static double most_done(const struct parent *row, const struct group_steps *steps)
 {
     double most = 0;
     for (size_t g = 0; g < row->groups.count; g++) {
-        const struct job_slot *job = groups_job(core, &row->part[g]);
-        trial->left[g] =
-            job ? 1 - (double)job->progress.reached_step / (double)job->total_steps : 1;
-        most = fmax(most, share_done(core, row, &row->groups.group[g].device));
+        most = fmax(most, share_done(row, steps, &row->groups.group[g].device));
     }
     return most;
 }
 
 /* Take the slices that have STEPS_MIN steps, of devices that have done this share. */
-static void take_slices(const struct core *core, const struct parent *row, double share,
-                        struct division_trial *trial)
+static void take_slices(const struct core *core, const struct parent *row,
+                        const struct group_steps *steps, double share, struct division_trial *trial)
 {
     for (size_t g = 0; g < row->groups.count; g++) {
         const struct job_slot *job = groups_job(core, &row->part[g]);
@@ -68,7 +77,7 @@ static void take_slices(const struct core *core, const struct parent *row, doubl
             continue;
         }
         const struct device_id *device = &job->plan.stage[0].device;
-        if (share_done(core, row, device) >= share) {
+        if (share_done(row, steps, device) >= share) {
             trial->slice[trial->count++] = (struct slice_seconds){
                 .device = *device,
                 .group = g,
@@ -122,10 +131,15 @@ void submodel_revise(struct core *core, struct parent_slot *parent)
     if (!may_revise(parent)) {
         return;
     }
-    const double most = take_left(core, row, &trial);
-    take_slices(core, row, most > DONE_WAIT ? 0 : DONE_MIN, &trial);
+    struct group_steps steps;
+    take_steps(core, row, &steps);
+    const double most = most_done(row, &steps);
+    take_slices(core, row, &steps, most > DONE_WAIT ? 0 : DONE_MIN, &trial);
     if (most <= DONE_MAX && !is_measured(row, &trial)) {
         return;
+    }
+    for (size_t g = 0; g < row->groups.count; g++) {
+        trial.left[g] = steps.all[g] > 0 ? 1 - steps.done[g] / steps.all[g] : 1;
     }
     parent->work.weighed = true;
     if (most > DONE_MAX || submodel_plan_again(core, parent, &trial, &division, &err) != 0 ||

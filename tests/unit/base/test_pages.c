@@ -1,5 +1,6 @@
 #include "base/pages.h"
 
+#include <sanitizer/asan_interface.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
@@ -45,7 +46,24 @@ static void an_access_past_the_end_faults(void **state)
     assert_true(child > 0);
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
-    assert_false(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGSEGV);
+}
+
+static void address_sanitizer_reports_accesses_outside_of_a_block(void **state)
+{
+    (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    char *pages = pages_new(3, 7);
+    assert_int_equal(__asan_address_is_poisoned(pages - 1), 1);
+    assert_int_equal(__asan_address_is_poisoned(pages), 0);
+    assert_int_equal(__asan_address_is_poisoned(pages + 20), 0);
+    assert_int_equal(__asan_address_is_poisoned(pages + 21), 1);
+    assert_int_equal(__asan_address_is_poisoned(pages + PAGES_ALIGNMENT - 1), 1);
+    pages_free(pages);
+#else
+    test_skip("only AddressSanitizer reports them");
+#endif
 }
 
 static void sizes_that_do_not_fit_are_out_of_memory(void **state)
@@ -62,6 +80,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_is_zeroed_aligned_and_writable_to_its_end),
         cmocka_unit_test(an_access_past_the_end_faults),
+        cmocka_unit_test(address_sanitizer_reports_accesses_outside_of_a_block),
         cmocka_unit_test(sizes_that_do_not_fit_are_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

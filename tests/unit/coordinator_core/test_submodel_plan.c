@@ -71,7 +71,7 @@ static void every_group_has_a_device_of_its_own(void **state)
     }
 }
 
-/* Where devices have several groups each, all are busy for about as long. */
+/* Devices with several groups are busy for equally long. */
 static void more_groups_than_devices_leave_no_device_idle_for_long(void **state)
 {
     (void)state;
