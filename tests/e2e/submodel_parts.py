@@ -204,9 +204,8 @@ def test_a_group_follows_the_classes_that_a_device_prefers():
         fleet.start_agent("kitchen", "--label", "classes=4-6", wait=False)
         fleet.start_agent("plain1", wait=False)
         devices = {device["name"]: device["id"] for device in fleet.wait_for_agents()}
-        job = fleet.submit(
-            {**JOB, "submodel": {"stem": 1, "group_count": 3, "joint": {"epochs": 0}}}
-        )
+        submodel = {"stem": 1, "group_count": 3, "joint": {"epochs": 0}}
+        job = fleet.submit({**JOB, "epochs": 12, "submodel": submodel})
         fleet.wait(job, "succeeded")
         groups = fleet.get(f"/v1/jobs/{job['id']}/groups")["groups"]
         mine = [group for group in groups if group.get("device") == devices["kitchen"]]
