@@ -21,7 +21,9 @@ BOTH = {"train": "fashion-train", "test": "fashion-test"}
 
 
 def view_job(**fields):
-    return fashion_job("lenet5", **{"view": VIEW, "dataset": BOTH, "epochs": 2, **fields})
+    return fashion_job(
+        "lenet5", **{"view": VIEW, "dataset": BOTH, "batch": 32, "epochs": 2, **fields}
+    )
 
 
 def fashion_fleet(agents=0, *arguments, **options):
@@ -67,7 +69,6 @@ def epoch_steps(seen):
 
 def test_agents_that_die_change_no_bit():
     job = view_job(
-        batch=32,
         epochs=3,
         replication={"neighbor_every": 5, "center_every": 20},
         cuts=[1, 3],
@@ -119,7 +120,7 @@ def test_without_a_test_set_evaluations_consist_of_the_hold_out():
 
 
 def test_batches_prints_the_samples_and_labels_of_a_view():
-    job = view_job(batch=32)
+    job = view_job()
     classes = labels_of(FASHION["fashion-train"][1])
     own = [index for index, label in enumerate(classes) if label in VIEW["classes"]]
     lines = [json.loads(line) for line in batches_of(job, FASHION).splitlines()]
