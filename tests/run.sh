@@ -5,7 +5,8 @@
 #
 #   preset   what runs without a label                budget on 2 cores
 #   dev      every label but slow                     8 min
-#   asan     labels unit golden contract sim fuzz e2e 10 min (not border: it looks at sources)
+#   asan     labels unit golden contract sim fuzz e2e 10 min (not border: it looks at sources);
+#            with the label slow also sanitized: programs that others run there, too
 #   tsan     label threads                            2 min
 #   fuzz     every fuzz target, $FUZZ_SECONDS s in all       75 s
 #   onednn   what computes, with the kernels of oneDNN, with the label slow only
@@ -190,6 +191,8 @@ run_onednn() {
 run_slow() {
     build clang
     run_ctest clang -LE '^(slow|border)$'
+    build asan
+    run_ctest asan -L '^sanitized$'
     run_onednn
     run_tidy
     run_coverage

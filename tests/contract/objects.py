@@ -1,5 +1,6 @@
 """Devices, models and data sets: lists, revisions, uploads, downloads."""
 
+import concurrent.futures
 import contextlib
 import gzip
 import hashlib
@@ -24,6 +25,7 @@ TINY = {
         {"name": "second", "ops": [{"type": "relu"}, {"type": "linear", "units": "classes"}]},
     ],
 }
+UPLOADS_AT_ONCE = 8  # they share a commit of the database
 
 
 def safetensors(tensors):
@@ -587,9 +589,13 @@ def test_a_rejected_upload_keeps_equal_content_of_others():
 
 def test_a_checkpoint_above_the_limit_is_rejected_before_its_first_byte():
     with Api(data=False) as api:
-        for number in range(1024):
-            name = f"stem.{number}.weight"
-            api.request("POST", "/v1/checkpoints", safetensors({name: [1]}), BINARY, expect=201)
+
+        def upload(number):
+            content = safetensors({f"stem.{number}.weight": [1]})
+            api.request("POST", "/v1/checkpoints", content, BINARY, expect=201)
+
+        with concurrent.futures.ThreadPoolExecutor(UPLOADS_AT_ONCE) as pool:
+            list(pool.map(upload, range(1024)))
         with api.connect() as connection:
             connection.sendall(
                 b"POST /v1/checkpoints HTTP/1.1\r\nHost: localhost\r\n"

@@ -1,5 +1,8 @@
-/* As many devices and jobs as there may be: no step asks for more than its actions hold, and
- * nothing is forgotten. */
+/* As many jobs as there may be, and as many devices of each as the first argument says (default: 1;
+ * 4: as many as there may be): no step asks for more than its actions hold, and nothing is
+ * forgotten.
+ *
+ *   test_core_scale [DEVICES] */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -103,9 +106,12 @@ static size_t jobs_in(const struct crowd *crowd, enum job_state state)
     return count;
 }
 
-/* The maximum of jobs with devices_each devices each; then all devices go silent. */
-static void lose_everybody(size_t devices_each)
+static size_t devices_each = 1; /* set by main, before the tests */
+
+/* All devices go silent at once, and all jobs fail in one step: more than its actions can take. */
+static void everybody_may_be_lost_at_once(void **state)
 {
+    (void)state;
     struct crowd crowd = {.now_ms = 1000,
                           .actions = {.item = calloc(ACTIONS_MAX, sizeof(struct action))}};
     struct err err = {0};
@@ -133,29 +139,16 @@ static void lose_everybody(size_t devices_each)
     free(crowd.actions.item);
 }
 
-#if SCALE_DEVICES > 1
-static void everybody_may_be_lost_at_once(void **state)
-{
-    (void)state;
-    _Static_assert(JOBS_LIVE_MAX * 4 == DEVICES_MAX, "as many devices as there may be");
-    lose_everybody(SCALE_DEVICES);
-}
-#endif
-
-/* All fail in one step, more than its actions can take. */
-static void every_job_may_fail_at_once(void **state)
-{
-    (void)state;
-    lose_everybody(1);
-}
-
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-#if SCALE_DEVICES > 1
         cmocka_unit_test(everybody_may_be_lost_at_once),
-#endif
-        cmocka_unit_test(every_job_may_fail_at_once),
     };
+    _Static_assert(JOBS_LIVE_MAX * 4 == DEVICES_MAX, "as many devices as there may be");
+    devices_each = argc > 1 ? strtoul(argv[1], NULL, 10) : devices_each;
+    if (devices_each < 1 || devices_each > 4) {
+        print_error("usage: test_core_scale [DEVICES from 1 to 4]\n");
+        return 2;
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
