@@ -93,7 +93,7 @@ def sliced_row(runs, variant, seed, joint="head"):
     row["attempts"] = [group["attempts"] for group in run["groups"]]
     if joint != "head":
         row["variant"] += f", joint {joint}"
-    elif variant == UNEVEN:
+    elif variant in UNEVEN:
         row["accuracy_without_prior"] = run["accuracy_without_prior"]
     return row
 
@@ -412,7 +412,7 @@ def print_notes(rows):
         if saving and counted:
             say(f"{where}: a step {saving:.1f}x faster, {saving / counted:.2f} of the operations")
         prior, harvest = mean(some, "accuracy_without_prior"), mean(some, "accuracy_harvest")
-        if variant == UNEVEN.name and prior is not None:
+        if prior is not None:
             say(f"{where}: harvest {share(harvest)} %, {share(prior)} % without the prior term")
         for side in ("equal_total", "narrow"):
             dense = mean(some, f"accuracy_{side}")

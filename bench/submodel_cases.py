@@ -55,13 +55,16 @@ Variant = collections.namedtuple(
 )
 ALL_NEGATIVES = 100
 MAIN = (Variant("negatives 2", 5, 2), Variant("negatives 1", 5, 1))
-UNEVEN = Variant("2, 2 and 6 classes", (2, 2, 6), 2)
+UNEVEN = (
+    Variant("2, 2 and 6 classes", (2, 2, 6), 2),
+    Variant("2, 2 and 6 classes, negatives 1", (2, 2, 6), 1),
+)
 VARIANTS = (
     *MAIN,
     Variant("negatives all", 5, ALL_NEGATIVES),
     Variant("no negatives", 5, 0),
     Variant("4 groups", 4, 2),
-    UNEVEN,
+    *UNEVEN,
     Variant("replicas 2", 5, 2, replicas=2),
     Variant("stem 2", 5, 2, stem=2),
     Variant("3 groups", 3, 2),
