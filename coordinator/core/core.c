@@ -58,7 +58,7 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
         return err_set(err, ERR_INVALID, "the limits must be 1 to %d devices and 1 to %d jobs",
                        DEVICES_MAX, JOBS_LIVE_MAX);
     }
-    AUTO(core_free) struct core *core = calloc(1, sizeof(*core));
+    AUTO(core_free) struct core *core = pages_new(1, sizeof(*core));
     if (!core) {
         return err_set(err, ERR_MEMORY, "out of memory for the state of the coordinator");
     }
@@ -95,7 +95,7 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
     core->candidate_rank = calloc(config->devices_max, sizeof(core->candidate_rank[0]));
     core->planned = pages_new(1, sizeof(*core->planned));
     core->held = pages_new(HOLDINGS_POOL_MAX, sizeof(core->held[0]));
-    core->answer = calloc(1, sizeof(*core->answer));
+    core->answer = pages_new(1, sizeof(*core->answer));
     core->shard = pages_new((size_t)GROUPS_MAX * COUNTED_CLASSES_MAX, sizeof(core->shard[0]));
     if (!core->device_due_ms || !core->job_due_ms || !core->holding || !core->kept ||
         !core->device_list || !core->job_list || !core->queue || !core->candidate ||
@@ -140,9 +140,9 @@ void core_free(struct core **pointer)
     capacity_free(&core->capacity);
     traffic_free(&core->traffic);
     pages_free(core->held);
-    free(core->answer);
+    pages_free(core->answer);
     pages_free(core->shard);
-    free(core);
+    pages_free(core);
     *pointer = NULL;
 }
 

@@ -3,10 +3,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/pages.h"
 #include "tests/sim/check_log.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/mixer.h"
@@ -72,7 +72,7 @@ struct check_gossip {
 
 int check_gossip_new(struct check_gossip **out, struct err *err)
 {
-    *out = calloc(1, sizeof(**out));
+    *out = pages_new(1, sizeof(**out));
     return *out ? check_log_new(&(*out)->log, err) : err_set(err, ERR_MEMORY, "check");
 }
 
@@ -80,7 +80,7 @@ void check_gossip_free(struct check_gossip **gossip)
 {
     if (*gossip) {
         check_log_free(&(*gossip)->log);
-        free(*gossip);
+        pages_free(*gossip);
         *gossip = NULL;
     }
 }

@@ -1,10 +1,10 @@
 #include "tests/sim/check_log.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/pages.h"
 #include "schema/job_check.h"
 #include "tests/sim/check_gossip.h"
 #include "tests/sim/coordinator.h"
@@ -28,13 +28,13 @@ struct check_log {
 
 int check_log_new(struct check_log **out, struct err *err)
 {
-    *out = calloc(1, sizeof(**out));
+    *out = pages_new(1, sizeof(**out));
     return *out ? 0 : err_set(err, ERR_MEMORY, "check");
 }
 
 void check_log_free(struct check_log **log)
 {
-    free(*log);
+    pages_free(*log);
     *log = NULL;
 }
 

@@ -1,6 +1,5 @@
 #include "tests/sim/coordinator.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -24,7 +23,7 @@ int coordinator_new(struct world *world, struct err *err)
         return err_set(err, ERR_MEMORY, "coordinator");
     }
     world->coordinator = coordinator;
-    coordinator->actions.item = calloc(ACTIONS_MAX, sizeof(coordinator->actions.item[0]));
+    coordinator->actions.item = pages_new(ACTIONS_MAX, sizeof(coordinator->actions.item[0]));
     if (!coordinator->actions.item) {
         return err_set(err, ERR_MEMORY, "coordinator");
     }
@@ -64,8 +63,8 @@ void coordinator_free(struct world *world)
 {
     if (world->coordinator) {
         forget(world);
-        free(world->coordinator->actions.item);
-        free(world->coordinator->backup);
+        pages_free(world->coordinator->actions.item);
+        pages_free(world->coordinator->backup);
         question_free(&world->coordinator->planning);
         pages_free(world->coordinator);
         world->coordinator = NULL;
@@ -463,11 +462,11 @@ void coordinator_start(struct world *world)
     ASSERT(rc == 0);
     TRACE(world, ACTOR_COORDINATOR, "starts: %zu devices, %zu jobs", coordinator->rows.device_count,
           coordinator->rows.job_count);
-    struct restored_rows *restored = malloc(sizeof(*restored));
+    struct restored_rows *restored = pages_new(1, sizeof(*restored));
     ASSERT(restored);
     coordinator_restored(world, &coordinator->rows, restored);
     step(world, &restored->event, NULL);
-    free(restored);
+    pages_free(restored);
     coordinator->turn_asked = true;
     turn(world, NULL, 0);
 }

@@ -1,7 +1,6 @@
 /* Rows as the core takes them at a start, and rows of an earlier time that are put back. */
-#include <stdlib.h>
-
 #include "base/assert.h"
+#include "base/pages.h"
 #include "tests/sim/check.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/trace.h"
@@ -55,7 +54,7 @@ void coordinator_backup(struct world *world)
 {
     struct coordinator *coordinator = world->coordinator;
     if (!coordinator->backup) {
-        coordinator->backup = malloc(sizeof(*coordinator->backup));
+        coordinator->backup = pages_new(1, sizeof(*coordinator->backup));
         ASSERT(coordinator->backup);
     }
     coordinator->backup->rows = coordinator->rows;
