@@ -63,7 +63,7 @@ static const struct field options_fields[] = {
     MEMBER_DOUBLE(struct submodel_options, negatives, "negatives", 0, 0, 100,
                   .about =
                       "Samples of other classes that a group trains on for each sample of its own.",
-                  .rule = "above 0 without `allow_no_negatives`"),
+                  .rule = "at least 0.01 without `allow_no_negatives`"),
     MEMBER_BOOL(struct submodel_options, allow_no_negatives, "allow_no_negatives", 0,
                 .about = "Groups without samples of other classes: the result is much worse."),
     MEMBER_INT(

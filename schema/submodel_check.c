@@ -10,6 +10,7 @@
 #include "schema/submodel.h"
 
 #define WIDTH_TOLERANCE 1e-4 /* of the sum of the widths */
+#define NEGATIVES_MIN 0.01   /* with less a group may see no sample of another class */
 
 /* ---- fields ---- */
 
@@ -53,11 +54,11 @@ static void check_options(struct check *check, const struct job_spec *spec)
     if (options->groups && options->group_count > 0) {
         check_fault(check, "/submodel/group_count", "give the groups or their number, not both");
     }
-    if (options->negatives <= 0 && !options->allow_no_negatives && !job_is_local(spec)) {
-        check_fault(
-            check, "/submodel/negatives",
-            "must be above 0: a group that sees no other classes cannot tell them from its own; "
-            "set allow_no_negatives to train without them");
+    if (options->negatives < NEGATIVES_MIN && !options->allow_no_negatives && !job_is_local(spec)) {
+        check_fault(check, "/submodel/negatives",
+                    "must be at least %g: a group that sees no other classes cannot tell them from "
+                    "its own; set allow_no_negatives to train without them",
+                    NEGATIVES_MIN);
     }
 }
 
@@ -79,8 +80,8 @@ static void check_local(struct check *check, const struct job_spec *spec)
                     "must be null %s: groups are planned from what devices have; use group_count",
                     stays);
     }
-    if (options->negatives <= 0) {
-        check_fault(check, "/submodel/negatives", "must be above 0 %s", stays);
+    if (options->negatives < NEGATIVES_MIN) {
+        check_fault(check, "/submodel/negatives", "must be at least %g %s", NEGATIVES_MIN, stays);
     }
     if (options->joint_epochs > 0 && options->joint_dataset[0] == '\0') {
         check_fault(check, "/submodel/joint/dataset",
@@ -224,8 +225,9 @@ static void check_served(struct check *check, const int64_t *served, int64_t cla
     for (int64_t class = 0; class < class_count && !check->rc; class ++) {
         if (served[class] != replicas) {
             check_fault(check, "/submodel/groups",
-                        "class %" PRId64 " is in %" PRId64 " groups; replicas is %" PRId64, class,
-                        served[class], replicas);
+                        "each class must be in as many groups as replicas says (%" PRId64
+                        "), but class %" PRId64 " is in %" PRId64,
+                        replicas, class, served[class]);
         }
     }
 }
