@@ -17,7 +17,7 @@ from api import BINARY, JOB, JSON, Api, check_answer, operations, record
 from connections import HEAD, answer_of, talk, wait_for
 from fake_agent import FakeAgent, finish
 from objects import TINY
-from paceline import BIN, ROOT, Answer, data_files, must, request, tar_of
+from paceline import BIN, ROOT, Answer, Failure, data_files, must, request, tar_of
 from service import concrete
 
 ROLES = ("join", "read", "submit", "operate", "admin")  # the first may call no route
@@ -76,19 +76,27 @@ class Locked(Api):
         """{role: secret}, each of its own token."""
         return {role: self.create(f"has-{role}", role)[1] for role in ROLES}
 
-    def expired_token(self):
-        """The secret of a token that has expired."""
-        name, secret = self.create("brief", "admin", expires_seconds=1000)
+    def revoked_tokens(self):
+        """{role: secret} of tokens that are revoked."""
+        secrets = {}
+        for role in ROLES:
+            name, secrets[role] = self.create(f"revoked-{role}", role)
+            self.request("POST", f"/v1/tokens/{name}/revoke", expect=202)
+        return secrets
+
+    def expired_tokens(self):
+        """{role: secret} of tokens that have expired."""
+        made = {role: self.create(f"brief-{role}", role, expires_seconds=1000) for role in ROLES}
         self.coordinator.stop()
         with contextlib.closing(sqlite3.connect(self.path / "coordinator/state.db")) as database:
-            database.execute(
+            database.executemany(
                 "UPDATE tokens SET document = json_set(document, '$.expires_at',"
                 " '2026-01-01T00:00:00.000Z') WHERE id = ?",
-                (name,),
+                [(name,) for name, _ in made.values()],
             )
             database.commit()
         self.restart_coordinator()
-        return secret
+        return {role: secret for role, (_, secret) in made.items()}
 
 
 def roles_of_the_server():
@@ -117,14 +125,18 @@ def test_the_contract_names_the_role_of_every_route():
 
 
 class Caller:
-    """One connection for many requests without bodies. An event stream is not read to its end."""
+    """One connection for many requests without bodies. An event stream is not read to its end.
+    source: the caller's address.
+    """
 
-    def __init__(self, api):
+    def __init__(self, api, source="127.0.0.1"):
         self.host, port = api.coordinator.address.rsplit(":", 1)
-        self.port, self.connection = int(port), None
+        self.port, self.source, self.connection = int(port), source, None
 
     def ask(self, method, path, token):
-        self.connection = self.connection or http.client.HTTPConnection(self.host, self.port)
+        self.connection = self.connection or http.client.HTTPConnection(
+            self.host, self.port, source_address=(self.source, 0)
+        )
         headers = {**bearer(token), "Content-Length": "0"} if method != "GET" else bearer(token)
         self.connection.request(method, path, headers=headers)
         response = self.connection.getresponse()
@@ -145,38 +157,40 @@ def expected(needed, had):
     return None if ROLES.index(had) >= ROLES.index(needed) else "forbidden"
 
 
+def check_refusal(caller, method, path, needed, token, had):
+    """The answer to a route that needs a role. had: the token's role if it is valid."""
+    answer, code = caller.ask(method, concrete(path), token), expected(needed, had)
+    refused = answer.code in ("unauthorized", "forbidden")
+    must(
+        answer.code == code if code else not refused,
+        f"{answer.status} {answer.code}, expected {code or 'no refusal'}",
+    )
+    must(refused == ("WWW-Authenticate" in answer.headers), f"{answer.headers}")
+    if answer.code:
+        check_answer(method, path, answer)
+
+
 def test_every_route_answers_every_role_and_every_token_as_its_role_says():
     with Locked() as api, Locked() as another:
-        expired = api.expired_token()
-        revoked_id, revoked = api.create("revoked", "admin")
-        api.request("POST", f"/v1/tokens/{revoked_id}/revoke", expect=202)
-        callers = {
-            "no token": (None, None),
-            "an unknown token": (UNKNOWN, None),
-            "the token of another coordinator": (another.admin, None),
-            "an expired token": (expired, None),
-            "a revoked token": (revoked, None),
+        wrong = {"none": None, "unknown": UNKNOWN, "of another coordinator": another.admin}
+        kinds = {  # {name or role: secret}
+            "wrong": wrong,
+            "expired": api.expired_tokens(),
+            "revoked": api.revoked_tokens(),
+            "valid": api.tokens_of_all_roles(),
         }
-        callers.update({role: (secret, role) for role, secret in api.tokens_of_all_roles().items()})
-        caller, cells = Caller(api), 0
-        for (method, path), operation in sorted(operations().items()):
-            for name, (token, had) in callers.items():
-                answer = caller.ask(method, concrete(path), token)
-                code = expected(operation["x-role"], had)
-                refused = answer.code in ("unauthorized", "forbidden")
-                must(
-                    answer.code == code if code else not refused,
-                    f"{method} {path} with {name}: {answer.status} {answer.code},"
-                    f" expected {code or 'no refusal'}",
-                )
-                must(
-                    refused == ("WWW-Authenticate" in answer.headers),
-                    f"{method} {path} with {name}: {answer.headers}",
-                )
-                if answer.code:
-                    check_answer(method, path, answer)
-                cells += 1
-        must(cells == 10 * len(operations()), f"{cells} cells")
+        cells = 0
+        for last, (kind, secrets) in enumerate(kinds.items(), 2):
+            caller = Caller(api, f"127.0.0.{last}")  # refusals are limited by address
+            for (method, path), operation in sorted(operations().items()):
+                for name, secret in secrets.items():
+                    had = name if kind == "valid" else None
+                    try:
+                        check_refusal(caller, method, path, operation["x-role"], secret, had)
+                    except Failure as failure:
+                        raise Failure(f"{method} {path}, {kind} token {name}: {failure}") from None
+                    cells += 1
+        must(cells == (3 + 3 * len(ROLES)) * len(operations()), f"{cells} cells")
 
 
 def test_unknown_routes_need_no_token_and_head_needs_that_of_get():
@@ -339,7 +353,7 @@ def test_a_machine_joins_with_a_token_and_no_other_way():
             "POST", "/v1/agent/enroll", stranger.request_body(), code="unauthorized"
         )
         must("paceline-agent join" in refused.json["detail"], f"{refused.body}")
-        expired, revoked = api.expired_token(), api.create("ended", "join")
+        expired, revoked = api.expired_tokens()["admin"], api.create("ended", "join")
         api.request("POST", f"/v1/tokens/{revoked[0]}/revoke", expect=202)
         for token, code, word in (
             (None, "unauthorized", "paceline token create --join"),
