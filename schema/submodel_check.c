@@ -211,7 +211,10 @@ static void add_group(struct check *check, const struct given_group *given, int6
                         class_count - 1);
         } else if (again) {
             check_fault(check, pointer, "class %" PRId64 " is there twice", class);
-        } else if (out->class_count < GROUP_CLASSES_MAX) {
+        } else if (out->class_count == GROUP_CLASSES_MAX) {
+            check_fault(check, pointer, "all groups together may have %d classes",
+                        GROUP_CLASSES_MAX);
+        } else {
             served[class]++;
             out->class_of[out->class_count++] = class;
         }

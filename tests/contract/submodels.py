@@ -100,7 +100,10 @@ def test_a_job_of_sub_models_reports_faults_at_its_fields():
             "<u2", "(1025,)", b"".join((n % 5 * 2).to_bytes(2, "little") for n in range(1025))
         )
         few = npy("<u2", "(1025,)", b"".join((n % 3).to_bytes(2, "little") for n in range(1025)))
-        for name, part in (("many", labels), ("gaps", gaps), ("few", few)):
+        most = npy(
+            "<u2", "(1025,)", b"".join((n % 1024).to_bytes(2, "little") for n in range(1025))
+        )
+        for name, part in (("many", labels), ("most", most), ("gaps", gaps), ("few", few)):
             content = tar_of_bytes({"x.npy": many, "y.npy": part})
             api.request("PUT", f"/v1/datasets/{name}", content, BINARY, expect=201)
 
@@ -119,6 +122,10 @@ def test_a_job_of_sub_models_reports_faults_at_its_fields():
         expect("/cuts", "plan of its own", cuts=[1])
         expect("/freeze", "freeze the stem", freeze=["hidden1"])
         expect("/view", "each group has its own", view={"classes": [1, 2]})
+        expect("/init/except", "is not for jobs of sub-models", init={"except": ["hidden1"]})
+        expect("/stop", "evaluations of its own", stop={"metric": "test_accuracy", "patience": 1})
+        kept = {"every_epochs": 1, "keep": "last", "count": 1}
+        expect("/checkpoint", "leave a checkpoint already", checkpoint=kept)
         expect("/submodel/stem", "at least 1", {"stem": 0})
         expect("/submodel/stem", "", {"stem": 2})
         expect("/submodel/stem_epochs", "init.checkpoint", {"stem_epochs": 0})
@@ -226,6 +233,13 @@ def test_a_job_of_sub_models_reports_faults_at_its_fields():
             micro_batches=None,
         )
         expect("/strategy", "at most 1024 classes", dataset={"train": "many"})
+        full = [{"classes": list(range(count))} for count in (1024, 1023)]
+        expect(
+            "/submodel/groups/2/classes/1",
+            "together may have 2048 classes",
+            {"replicas": 2, "groups": [*full, {"classes": [1023, 5]}]},
+            dataset={"train": "most"},
+        )
         expect("/strategy", "4 classes or more", dataset={"train": "few"})
         expect(
             "/strategy", "one label a sample", model={"name": "gpt-mini"}, dataset={"train": "text"}

@@ -63,10 +63,9 @@ void part_work_count(struct parent_slot *parent, const struct job_slot *job)
     }
 }
 
-void part_work_count_lost(const struct core *core, struct parent_slot *parent,
-                          struct parent_part *part)
+void part_work_count_lost(struct parent_slot *parent, struct parent_part *part,
+                          const struct job_slot *job)
 {
-    const struct job_slot *job = groups_job(core, part);
     if (job && job->has_plan &&
         count_steps(parent, part, job, &job->plan, job->progress.reached_step)) {
         compare(parent);

@@ -63,7 +63,8 @@ struct division {
     const struct class_problem *problem;
     size_t order[COUNTED_CLASSES_MAX]; /* classes, the largest first */
     size_t group_of[COUNTED_CLASSES_MAX];
-    double own[GROUPS_MAX], width[GROUPS_MAX];
+    double own[GROUPS_MAX];
+    struct group_load load[GROUPS_MAX];
     size_t count[GROUPS_MAX];
     size_t device[GROUPS_MAX], among[GROUPS_MAX]; /* of a group, and the groups that it trains */
     double busy[GROUPS_MAX];                      /* by device: the mean load of its groups */
@@ -73,7 +74,7 @@ static void begin(struct division *division, const struct class_problem *problem
 {
     *division = (struct division){.problem = problem};
     for (size_t g = 0; g < problem->group_count; g++) {
-        division->width[g] = 1.0 / (double)problem->group_count;
+        division->load[g] = class_loads_fixed(problem, g, 1.0 / (double)problem->group_count);
         division->device[g] = problem->device ? problem->device[g] : g;
         ASSERT(division->device[g] < GROUPS_MAX);
     }
@@ -82,11 +83,6 @@ static void begin(struct division *division, const struct class_problem *problem
             division->among[g] += division->device[other] == division->device[g];
         }
     }
-}
-
-static double load_of(const struct division *division, size_t group, double own)
-{
-    return class_loads_of(division->problem, group, own, division->width[group]);
 }
 
 static void sort_classes(struct division *division)
@@ -129,8 +125,8 @@ static void divide(struct division *division)
         size_t best = SIZE_MAX;
         double best_load = INFINITY;
         for (size_t g = 0; g < problem->group_count; g++) {
-            const double load =
-                load_of(division, g, division->own[g] + (double)problem->samples[class]);
+            const double load = group_load_of(&division->load[g],
+                                              division->own[g] + (double)problem->samples[class]);
             if ((!scarce || division->count[g] < GROUP_CLASSES_MIN) && load < best_load) {
                 best = g;
                 best_load = load;
@@ -147,7 +143,7 @@ static size_t slowest(struct division *division)
     memset(division->busy, 0, sizeof(division->busy));
     for (size_t g = 0; g < division->problem->group_count; g++) {
         division->busy[division->device[g]] +=
-            load_of(division, g, division->own[g]) / (double)division->among[g];
+            group_load_of(&division->load[g], division->own[g]) / (double)division->among[g];
     }
     for (size_t d = 0; d < GROUPS_MAX; d++) {
         slow = division->busy[d] > division->busy[slow] ? d : slow;
@@ -159,7 +155,8 @@ static size_t slowest(struct division *division)
 static double busy_with(const struct division *division, size_t group, double more)
 {
     const double own = division->own[group];
-    const double rise = load_of(division, group, own + more) - load_of(division, group, own);
+    const struct group_load *load = &division->load[group];
+    const double rise = group_load_of(load, own + more) - group_load_of(load, own);
     return division->busy[division->device[group]] + rise / (double)division->among[group];
 }
 
@@ -279,7 +276,7 @@ bool class_groups_exchange(const struct class_problem *problem, struct class_gro
     begin(&division, problem);
     for (size_t g = 0; g < groups->count; g++) {
         const struct class_group *group = &groups->group[g];
-        division.width[g] = group->width;
+        division.load[g] = class_loads_fixed(problem, g, group->width);
         for (int64_t c = 0; c < group->class_count; c++) {
             add_class(&division, (size_t)groups->class_of[group->class_first + c], g);
         }

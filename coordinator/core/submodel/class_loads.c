@@ -70,7 +70,21 @@ static double sample_load(const struct slice_cost *cost, double width)
     return cost->load[at] + part * (cost->load[at + 1] - cost->load[at]);
 }
 
+struct group_load class_loads_fixed(const struct class_problem *problem, size_t group, double width)
+{
+    const struct class_samples data = class_loads_data(problem, group);
+    return (struct group_load){.all = (double)class_samples_all(&data),
+                               .sample = sample_load(&problem->cost[group], width),
+                               .negatives = problem->negatives};
+}
+
+double group_load_of(const struct group_load *load, double own)
+{
+    return class_samples_epoch(own, load->all, load->negatives) * load->sample;
+}
+
 double class_loads_of(const struct class_problem *problem, size_t group, double own, double width)
 {
-    return class_loads_samples(problem, group, own) * sample_load(&problem->cost[group], width);
+    const struct group_load load = class_loads_fixed(problem, group, width);
+    return group_load_of(&load, own);
 }

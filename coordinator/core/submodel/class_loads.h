@@ -54,4 +54,15 @@ double class_loads_samples(const struct class_problem *problem, size_t group, do
 /* Return the load of a group with `own` own samples and this width. */
 double class_loads_of(const struct class_problem *problem, size_t group, double own, double width);
 
+/* The load of a group of fixed width by its own samples, for searches that ask for it often. */
+struct group_load {
+    double all;    /* samples of own and other classes together */
+    double sample; /* load of a sample */
+    double negatives;
+};
+
+struct group_load class_loads_fixed(const struct class_problem *problem, size_t group,
+                                    double width);
+double group_load_of(const struct group_load *load, double own);
+
 #endif

@@ -19,6 +19,7 @@ struct swaps {
     const struct class_problem *problem;
     const struct class_ranges *const *preference;
     struct class_groups *groups;
+    struct group_load load[GROUPS_MAX];
     double own[GROUPS_MAX];  /* samples */
     double most[GROUPS_MAX]; /* load */
 };
@@ -45,8 +46,7 @@ static bool prefers(const struct swaps *swaps, size_t group, int64_t class)
 
 static bool fits(const struct swaps *swaps, size_t group, double own)
 {
-    return class_loads_of(swaps->problem, group, own, swaps->groups->group[group].width) <=
-           swaps->most[group];
+    return group_load_of(&swaps->load[group], own) <= swaps->most[group];
 }
 
 /* Give the group a preferred class in exchange for one that it does not prefer. */
@@ -85,10 +85,10 @@ static bool swap_class(struct swaps *swaps, size_t group, int64_t *given)
 static void begin(struct swaps *swaps)
 {
     for (size_t g = 0; g < swaps->groups->count; g++) {
-        const double width = swaps->groups->group[g].width;
+        swaps->load[g] = class_loads_fixed(swaps->problem, g, swaps->groups->group[g].width);
         swaps->own[g] = class_loads_own(swaps->problem, swaps->groups, g);
         swaps->most[g] =
-            class_loads_of(swaps->problem, g, swaps->own[g], width) * (1 + CLASS_PREFERENCES_SLACK);
+            group_load_of(&swaps->load[g], swaps->own[g]) * (1 + CLASS_PREFERENCES_SLACK);
     }
 }
 

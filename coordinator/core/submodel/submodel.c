@@ -259,6 +259,7 @@ static void take_ended(struct core *core, struct parent_slot *parent, const stru
     } else if (job->job.state == JOB_SUCCEEDED) {
         take_model(core, parent, part, &job->job);
     } else {
+        part_work_count_lost(parent, part, job);
         take_failure(core, parent, part, &job->job);
     }
     groups_changed(parent);
@@ -280,7 +281,7 @@ static void end_groups(struct core *core, struct parent_slot *parent)
     for (size_t g = 0; g < row->groups.count; g++) {
         struct parent_part *part = &row->part[g];
         if (part->state == PART_TRAINS || part->state == PART_WAITING) {
-            part_work_count_lost(core, parent, part);
+            part_work_count_lost(parent, part, groups_job(core, part));
             groups_cancel(core, part, "deadline", "not trained by the deadline of the groups");
             part->state = PART_MISSING;
         }

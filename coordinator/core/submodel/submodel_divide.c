@@ -233,7 +233,7 @@ int submodel_compare(struct dividing *dividing, const struct class_groups *group
 {
     struct slim_group group[GROUPS_MAX];
     const struct slim_split split = split_of(dividing, groups, group);
-    double sum = 0;
+    double taken[PLANNING_DEVICES_MAX] = {0}, expected[PLANNING_DEVICES_MAX] = {0}, sum = 0;
     for (size_t i = 0; i < count; i++) {
         struct slice_place place = {.split = &split, .group = measured[i].group, .ratio = 1};
         double predicted;
@@ -243,11 +243,12 @@ int submodel_compare(struct dividing *dividing, const struct class_groups *group
         if (rc) {
             return rc;
         }
-        dividing->ratio[place.device] = measured[i].seconds / predicted;
-        sum += dividing->ratio[place.device];
+        taken[place.device] += measured[i].seconds;
+        expected[place.device] += predicted;
+        sum += measured[i].seconds / predicted;
     }
     for (size_t d = 0; d < dividing->core->planning->device_count; d++) {
-        dividing->ratio[d] = dividing->ratio[d] > 0 ? dividing->ratio[d] : sum / (double)count;
+        dividing->ratio[d] = expected[d] > 0 ? taken[d] / expected[d] : sum / (double)count;
     }
     return 0;
 }

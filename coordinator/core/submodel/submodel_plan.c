@@ -309,8 +309,8 @@ int submodel_plan(struct core *core, struct parent_slot *parent,
     if (rc == 0 && present) {
         bind_groups(&dividing, &row->groups);
         follow_preferences(&dividing, &row->groups);
-        row->divisions = 1;
     }
+    row->divisions = rc == 0;
     return rc;
 }
 

@@ -116,7 +116,7 @@ static void end_jobs(struct core *core, struct parent_slot *parent)
 {
     for (size_t g = 0; g < parent->parent.groups.count; g++) {
         struct parent_part *part = &parent->parent.part[g];
-        part_work_count_lost(core, parent, part);
+        part_work_count_lost(parent, part, groups_job(core, part));
         groups_cancel(core, part, "", "the groups are divided again");
         *part = (struct parent_part){.state = PART_WAITING};
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "coordinator/core/state/mark.h"
+#include "coordinator/core/submodel/savings.h"
 #include "coordinator/core/submodel/submodel_parts.h"
 #include "tests/unit/coordinator_core/bench.h"
 
@@ -165,6 +166,27 @@ static void only_a_group_that_diverges_is_given_another_seed(void **state)
     bench_end(&bench);
 }
 
+/* A failure keeps no version of the steps that were made since the last replica. */
+static void the_steps_of_a_failed_group_count_as_work(void **state)
+{
+    (void)state;
+    struct bench bench;
+    bench_begin(&bench, 8, 3);
+    bench_derive(&bench, PARENT_GROUPS, 3);
+    const struct parent *parent = &bench_parent(&bench)->parent;
+    struct job_slot *job = slots_job(bench.core, parent->part[1].job.text);
+    assert_true(parent->work.flops == 0);
+    job->has_plan = true;
+    job->plan = (struct plan){.stage_count = 1};
+    job->plan.stage[0] = (struct plan_stage){.end = (int64_t)job->model->unit_count};
+    job->progress.reached_step = 12;
+    const double sample = savings_flops(job->model, 0, job->model->unit_count);
+    const double flops = 12 * (double)job->job.spec.batch * sample;
+    fail_group(&bench, 1, "diverged");
+    assert_true(flops > 0 && parent->work.flops == flops);
+    bench_end(&bench);
+}
+
 /* Three groups of 3, 3 and 4 classes with as many other samples: 600, 600 and 800 less the
  * hold-out, in batches and two epochs. */
 static void progress_never_goes_back(void **state)
@@ -262,6 +284,7 @@ int main(void)
         cmocka_unit_test(a_part_that_pauses_after_its_parent_was_resumed_goes_on),
         cmocka_unit_test(the_seed_after_the_last_one_is_the_first),
         cmocka_unit_test(only_a_group_that_diverges_is_given_another_seed),
+        cmocka_unit_test(the_steps_of_a_failed_group_count_as_work),
         cmocka_unit_test(progress_never_goes_back),
         cmocka_unit_test(a_warm_up_ends_before_its_part),
         cmocka_unit_test(as_many_groups_as_there_may_be_end_in_one_step),
