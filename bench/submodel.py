@@ -379,26 +379,30 @@ def print_times(rows):
 
 
 def frontier(rows):
-    """For each data set the largest savings with at most so many points lost."""
+    """For each data set and model the largest savings with at most so many points lost."""
     out = []
-    for data in dict.fromkeys(row["data"] for row in rows):
+    for data, model in dict.fromkeys((row["data"], row["model"]) for row in rows):
         for points in (1, 2, 3):
             best = dict.fromkeys(COLUMNS)
-            for (of, _, _), some in by_variant(rows).items():
+            for (*of, _), some in by_variant(rows).items():
                 lost = mean(some, "loss_points")
-                if of != data or some[0]["seconds"] is not None or lost > points:
+                if of != [data, model] or some[0]["seconds"] is not None or lost > points:
                     continue
                 for column in COLUMNS:
                     best[column] = max(best[column] or 0, mean(some, column) or 0) or None
-            out.append({"data": data, "points": points, **best})
+            out.append({"data": data, "model": model, "points": points, **best})
     return out
 
 
 def print_frontier(found):
     table(
-        ["data", "points lost, at most", *COLUMNS],
+        ["data, model", "points lost, at most", *COLUMNS],
         [
-            [row["data"], str(row["points"]), *(number(row[column]) for column in COLUMNS)]
+            [
+                f"{row['data']}, {row['model']}",
+                str(row["points"]),
+                *(number(row[column]) for column in COLUMNS),
+            ]
             for row in found
         ],
     )

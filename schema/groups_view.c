@@ -119,7 +119,8 @@ static const struct field groups_fields[] = {
                    &group_view_record, .about = "Empty until the phase of the groups begins."),
     MEMBER_INT(struct groups_view, divisions, "divisions", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
                .about = "How often classes and channels were divided among the devices. Above 1: "
-                        "the first steps of the groups showed a faster division."),
+                        "the first steps of the groups showed a faster division. Left out: the "
+                        "coordinator has not divided them."),
     MEMBER_FORM(struct groups_view, harvest.text, "harvest", FIELD_NULLABLE, &checkpoint_id_form,
                 .about = "The model assembled from the groups; null: not assembled yet."),
     MEMBER_RECORD(struct groups_view, joint, "joint", FIELD_REQUIRED, &part_view_record),
