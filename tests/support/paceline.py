@@ -296,7 +296,8 @@ class Fleet:
                 if process:
                     statuses.append((process.program, process.stop(), process.log_text()[-3000:]))
             for program, status, log in statuses:
-                if status not in (0, -signal.SIGKILL) and kind is None:
+                begun = status != -signal.SIGTERM or log  # else it had no handler yet
+                if status not in (0, -signal.SIGKILL) and begun and kind is None:
                     raise Failure(f"{program} ended with {status}: {log}")
         finally:
             if kind is not None and issubclass(kind, Exception):  # no signal
