@@ -48,7 +48,8 @@ static size_t least_groups(const struct submodel_options *options)
     return (size_t)(set * options->replicas);
 }
 
-/* Check that the model has enough channels and only divisible ops. */
+/* Check that the model has enough channels, only divisible ops, and room for those that slices
+ * add. */
 static int check_slices(const struct posted_job *posted, struct record_faults *faults,
                         struct err *err)
 {
@@ -61,6 +62,7 @@ static int check_slices(const struct posted_job *posted, struct record_faults *f
                                .group = group,
                                .group_count = given ? groups->count : least_groups(options)};
     char pointer[RECORD_POINTER_MAX] = "/submodel/stem";
+    struct slim_cost cost;
     size_t narrow;
     for (size_t g = 0; g < split.group_count; g++) {
         const struct class_group *one = &groups->group[g];
@@ -68,6 +70,9 @@ static int check_slices(const struct posted_job *posted, struct record_faults *f
         group[g] = (struct slim_group){given ? (uint32_t)one->class_count : 2, width};
     }
     int rc = slim_check_group(&split, &narrow, err);
+    for (size_t g = 0; !rc && g < split.group_count; g++) {
+        rc = slim_cost(&split, g, &cost, err);
+    }
     if (narrow < split.group_count && given) {
         snprintf(pointer, sizeof(pointer), "/submodel/groups");
         if (groups->group[narrow].width > 0) {

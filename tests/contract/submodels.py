@@ -233,6 +233,16 @@ def test_a_job_of_sub_models_reports_faults_at_its_fields():
             micro_batches=None,
         )
         expect("/strategy", "at most 1024 classes", dataset={"train": "many"})
+        conv = {"type": "conv2d", "filters": 16, "kernel": 3, "padding": 1}
+        units = [
+            {"name": "stem", "ops": [conv]},
+            {"name": "deep", "ops": [{**conv, "groups": 16}, *[{"type": "relu"}] * 63]},
+            {"name": "head", "ops": [{"type": "flatten"}, {"type": "linear", "units": "classes"}]},
+        ]
+        deep = {"name": "d", "units": units, "loss": {"type": "softmax_cross_entropy"}}
+        for groups in (None, HALVES, [{**half, "width": 0.5} for half in HALVES]):
+            added = {"groups": groups}
+            expect("/submodel/stem", "64 ops with its selects", added, model={"description": deep})
         full = [{"classes": list(range(count))} for count in (1024, 1023)]
         expect(
             "/submodel/groups/2/classes/1",
