@@ -664,14 +664,16 @@ def test_a_data_set_of_the_previous_version_is_counted_when_it_is_uploaded_again
                 code="invalid_fields",
                 words=("/view: the classes of 'digits-train' were not counted", "upload it again"),
             )
-        groups = {**JOB, "micro_batches": 1, "strategy": "gossip", "devices": {"min": 2, "max": 2}}
-        api.problem(
-            "POST",
-            "/v1/jobs",
-            groups,
-            code="invalid_fields",
-            words=("the classes of 'digits-train' were not counted", "upload it again"),
-        )
+        mixed = {**JOB, "micro_batches": 1, "strategy": "gossip", "devices": {"min": 2, "max": 2}}
+        parts = {**JOB, "steps": None, "epochs": 1, "strategy": "submodel"}
+        for entry in (mixed, parts):
+            api.problem(
+                "POST",
+                "/v1/jobs",
+                entry,
+                code="invalid_fields",
+                words=("the classes of 'digits-train' were not counted", "upload it again"),
+            )
         content = tar_of(*data_files("digits", "train"))
         for _ in range(2):
             again = api.request("PUT", "/v1/datasets/digits-train", content, BINARY, expect=200)
@@ -679,7 +681,7 @@ def test_a_data_set_of_the_previous_version_is_counted_when_it_is_uploaded_again
                 again.json["class_counts"] == counts and again.json["revision"] == 2,
                 f"{again.json}",
             )
-        for entry in (view, shard, groups):
+        for entry in (view, shard, mixed, parts):
             api.submit(entry)
         api.coordinator.kill()
         api.restart_coordinator()

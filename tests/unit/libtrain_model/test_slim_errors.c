@@ -32,6 +32,11 @@ static void unsupported_units_are_named(void **state)
     assert_rejected(SLICED(OPS("{\"type\":\"select\",\"first\":4,\"channels\":8}")), 1, halves, 2,
                     "unit 'a': select: cannot be sliced; put it into the stem");
     assert_rejected(
+        "{\"name\":\"m\",\"input\":{\"shape\":[4,1,3],\"dtype\":\"uint8\"},\"units\":["
+        "{\"name\":\"stem\",\"ops\":[{\"type\":\"conv2d\",\"filters\":24,\"kernel\":1}]}," OPS(
+            "{\"type\":\"attention\",\"heads\":2}") HEAD "]}",
+        1, halves, 2, "unit 'a': attention: cannot be sliced; put it into the stem");
+    assert_rejected(
         SLICED(OPS("{\"type\":\"conv2d\",\"filters\":16,\"kernel\":1,\"groups\":4}")), 1, halves, 2,
         "unit 'a': conv2d: 4 groups for 16 channels; only 1 and one for each channel can be "
         "sliced");
