@@ -41,7 +41,7 @@ def reference(steps):
 # Two devices at least, one of which keeps all units: the others only compute.
 WITH_WORKERS = {"parameter_server": {"servers": 1}, **on_devices(2, AGENTS)}
 # Two devices, which both keep units and compute.
-WITH_BOTH = {"parameter_server": {"servers": 2}, **on_devices(2, 2)}
+WITH_BOTH = {"parameter_server": {"servers": 2, "shares": [2, 2]}, **on_devices(2, 2)}
 PLACES = ("cloud", "cloud", "cloud", "edge", "edge")  # of the agents of fleet_apart
 # Two devices that only keep units, and one or two that only compute.
 APART = {
