@@ -212,7 +212,7 @@ static void add_group(struct check *check, const struct given_group *given, int6
         } else if (again) {
             check_fault(check, pointer, "class %" PRId64 " is there twice", class);
         } else if (out->class_count == GROUP_CLASSES_MAX) {
-            check_fault(check, pointer, "all groups together may have %d classes",
+            check_fault(check, pointer, "all groups together may have at most %d classes",
                         GROUP_CLASSES_MAX);
         } else {
             served[class]++;

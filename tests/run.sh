@@ -6,7 +6,7 @@
 #   preset   what runs without a label                budget on 2 cores
 #   dev      every label but slow                     8 min
 #   asan     labels unit golden contract sim fuzz e2e 10 min (not border: it looks at sources);
-#            with the label slow also sanitized: programs that others run there, too
+#            with the label slow also sanitized: what other tests cover there
 #   tsan     label threads                            2 min
 #   fuzz     every fuzz target, $FUZZ_SECONDS s in all       75 s
 #   onednn   what computes, with the kernels of oneDNN, with the label slow only

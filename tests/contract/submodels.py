@@ -144,12 +144,12 @@ def test_a_job_of_sub_models_reports_faults_at_its_fields():
         expect("/submodel/groups", "2 to 16 groups", {"groups": HALVES[:1]})
         expect(
             "/submodel/groups",
-            "class 4 is in 0",
+            "as many groups as replicas says (1), but class 4 is in 0",
             {"groups": [{"classes": [0, 1, 2, 3]}, HALVES[1]]},
         )
         expect(
             "/submodel/groups",
-            "class 5 is in 2",
+            "as many groups as replicas says (1), but class 5 is in 2",
             {"groups": [{"classes": [0, 1, 2, 3, 4, 5]}, HALVES[1]]},
         )
         expect(
@@ -246,7 +246,7 @@ def test_a_job_of_sub_models_reports_faults_at_its_fields():
         full = [{"classes": list(range(count))} for count in (1024, 1023)]
         expect(
             "/submodel/groups/2/classes/1",
-            "together may have 2048 classes",
+            "together may have at most 2048 classes",
             {"replicas": 2, "groups": [*full, {"classes": [1023, 5]}]},
             dataset={"train": "most"},
         )

@@ -388,7 +388,7 @@ ALIKE = {
     "the_coordinator_five_times",
     "stages_that_clip_by_the_norm",
 }
-# With a sanitizer, which makes each some three times as long: what programs do nowhere else.
+# A sanitizer makes each take three times as long. There only these run, which no other test covers.
 SANITIZED = {
     "a_device_dies_while_it_replicates",
     "a_frozen_device_that_thaws",

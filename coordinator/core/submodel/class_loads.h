@@ -61,8 +61,10 @@ struct group_load {
     double negatives;
 };
 
+/* Return what the load of a group of this width follows from. */
 struct group_load class_loads_fixed(const struct class_problem *problem, size_t group,
                                     double width);
+/* Return the load of the group with `own` own samples. */
 double group_load_of(const struct group_load *load, double own);
 
 #endif

@@ -2,8 +2,8 @@
  * give the bits of one stage; with oneDNN in the build also with kernels of all kinds. Inputs are
  * smaller than the models are meant for, where they take such.
  *
- *   test_law_zoo [PARTITIONS]     of each model; default: 1, in a shorter training, and without the
- *                                 models whose ops another one has as well */
+ *   test_law_zoo [PARTITIONS]     of each model; default: 1, in a shorter training, and without
+ *                                 VGG16 and ResNet50, whose ops other models have */
 #include <stdlib.h>
 
 #include "libtrain/kernels/op_workspace.h"
