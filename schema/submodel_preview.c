@@ -5,7 +5,8 @@ static const struct field class_element = {
 
 static const struct field group_fields[] = {
     MEMBER_INT(struct preview_group, group, "group", FIELD_REQUIRED, 0, GROUPS_MAX - 1,
-               .about = "The group's number, from 0. Groups begin in this order."),
+               .about = "The group's number, from 0. Planned groups begin in this order, given "
+                        "ones by their operations, the most first."),
     MEMBER_LIST(struct preview_group, class_of, class_count, "classes", FIELD_REQUIRED,
                 &class_element),
     MEMBER_DOUBLE(struct preview_group, width, "width", FIELD_REQUIRED, 0, 1,

@@ -12,6 +12,7 @@
 #include "coordinator/content/publication.h"
 #include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/core/submodel/submodel_parts.h"
 #include "libtrain/state/harvest.h"
 
 /* An open harvest. The worker reads the target, so its catalog entry is pinned, and the blobs of
@@ -66,25 +67,23 @@ static int open_part(struct harvested *harvested, const char *sha256, struct che
     return rc ? rc : checkpoint_blob_open(blobs, sha256, out, &harvested->err);
 }
 
-/* Return the correction of the prior of "other": from the samples that the group drew, at most all,
- * to all samples of the job. On its own data a device may have other shares of the classes. */
-static double prior_of(const struct harvested *harvested, const struct class_group *group)
+/* Return the correction of the prior of "other": from the samples that the group trained on to all
+ * samples of the job. On its own data a device may have other shares of the classes. */
+static double prior_of(const struct harvested *harvested, size_t group)
 {
     const struct parent *parent = &harvested->parent;
-    const struct group_data *local = &group->data;
+    const struct class_group *one = &parent->groups.group[group];
+    struct view view;
+    struct view_sizes sizes;
     uint64_t own = 0, all = 0;
     for (size_t c = 0; c < parent->class_count; c++) {
         all += (uint64_t)parent->class_samples[c];
     }
-    for (int64_t c = 0; c < group->class_count; c++) {
-        const int64_t class = parent->groups.class_of[group->class_first + c];
-        own += (uint64_t)parent->class_samples[class];
+    for (int64_t c = 0; c < one->class_count; c++) {
+        own += (uint64_t)parent->class_samples[parent->groups.class_of[one->class_first + c]];
     }
-    const double most = own > 0 ? (double)(all - own) / (double)own : 0;
-    const double wanted = harvested->options.negatives;
-    const double drawn = local->own > 0  ? (double)local->drawn / (double)local->own
-                         : wanted < most ? wanted
-                                         : most;
+    submodel_part_view(parent, harvested->options.negatives, group, &view, &sizes);
+    const double drawn = sizes.own > 0 ? (double)sizes.drawn / (double)sizes.own : 0;
     return harvest_prior(drawn, own, all - own);
 }
 
@@ -105,7 +104,7 @@ static int fill_groups(struct harvested *harvested)
         harvested->group[g] =
             (struct harvest_group){.file = harvested->blob[g].file,
                                    .classes = &harvested->class_of[group->class_first],
-                                   .prior = prior_of(harvested, group)};
+                                   .prior = prior_of(harvested, g)};
     }
     return rc;
 }

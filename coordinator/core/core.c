@@ -35,6 +35,7 @@
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/stored.h"
 #include "coordinator/core/state/timers.h"
+#include "coordinator/core/submodel/slice_memory.h"
 #include "coordinator/core/submodel/submodel.h"
 
 const struct core_config core_config_default = {
@@ -97,9 +98,11 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
     core->held = pages_new(HOLDINGS_POOL_MAX, sizeof(core->held[0]));
     core->answer = pages_new(1, sizeof(*core->answer));
     core->shard = pages_new((size_t)GROUPS_MAX * COUNTED_CLASSES_MAX, sizeof(core->shard[0]));
+    core->slice = pages_new(1, sizeof(*core->slice));
     if (!core->device_due_ms || !core->job_due_ms || !core->holding || !core->kept ||
         !core->device_list || !core->job_list || !core->queue || !core->candidate ||
-        !core->candidate_rank || !core->held || !core->planned || !core->answer || !core->shard) {
+        !core->candidate_rank || !core->held || !core->planned || !core->answer || !core->shard ||
+        !core->slice) {
         return err_set(err, ERR_MEMORY, "out of memory for the state of the coordinator");
     }
     rc = question_new(&core->planning, err);
@@ -142,6 +145,7 @@ void core_free(struct core **pointer)
     pages_free(core->held);
     pages_free(core->answer);
     pages_free(core->shard);
+    pages_free(core->slice);
     pages_free(core);
     *pointer = NULL;
 }

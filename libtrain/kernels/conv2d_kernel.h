@@ -12,7 +12,7 @@
 struct conv2d_shape;
 
 /* The kernels of a build in addition to our own. */
-enum conv2d_backend { CONV2D_BACKEND_OWN, CONV2D_BACKEND_ONEDNN };
+enum conv2d_backend { CONV2D_BACKEND_OWN, CONV2D_BACKEND_ONEDNN, CONV2D_BACKENDS };
 /* Return the backend that a device's numeric class names. */
 enum conv2d_backend conv2d_backend_of(const char *numeric_class);
 

@@ -154,5 +154,26 @@ def test_a_device_with_memory_for_its_slice_alone_trains_a_group():
         must([s["device"] for s in plans[0]["stages"]] == [small], f"{plans}")
 
 
+def test_planned_groups_fit_the_memory_of_their_devices():
+    """A slice needs 4.9 MB or more."""
+    memory = {"small0": 5 << 20, "small1": 5 << 20, "tiny": 2 << 20}
+    with fashion_fleet(1) as fleet:
+        for name, most in memory.items():
+            fleet.start_agent(name, "--memory", most, wait=False)
+        names = {device["id"]: device["name"] for device in fleet.wait_for_devices(4)}
+        job = fleet.submit(submodel_job(SMALL, groups=None))
+        seen = fleet.wait(job, "succeeded")
+        must(seen["state_reason"] is None, f"{seen}")
+        groups = groups_of(fleet, job)["groups"]
+        planned = sorted(names[group["device"]] for group in groups)
+        must(planned == ["agent0", "small0", "small1"], f"{groups}")
+        for group in groups:
+            (plan, *_) = fleet.get(f"/v1/jobs/{group['part']['job']}/plans")["items"]
+            (stage,) = plan["stages"]
+            must(stage["device"] == group["device"], f"{group}: {plan}")
+            most = memory.get(names[stage["device"]], stage["memory_bytes"])
+            must(stage["memory_bytes"] <= most, f"{plan}")
+
+
 if __name__ == "__main__":
     run(globals())

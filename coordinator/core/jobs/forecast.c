@@ -36,7 +36,8 @@ struct forecast {
     const struct plan_question *question;
     struct derived_model group[GROUPS_MAX], joint;
     enum search search;
-    size_t next; /* group, for SEARCH_GROUPS */
+    size_t order[GROUPS_MAX]; /* in which groups begin */
+    size_t next;              /* in the order, for SEARCH_GROUPS */
     struct job_spec spec;
     struct job_data data; /* of the search */
     struct taken taken[GROUPS_MAX];
@@ -121,6 +122,7 @@ void forecast_take_models(struct forecast *forecast, const struct derived_model 
     forecast->joint = *joint;
     preview->group_count = row->groups.count;
     preview->runs = true;
+    submodel_begin_order(&forecast->parent, forecast->order);
     for (size_t g = 0; g < row->groups.count; g++) {
         const struct class_group *from = &row->groups.group[g];
         struct preview_group *to = &preview->group[g];
@@ -182,7 +184,7 @@ static void ask(struct core *core, const struct forecast *forecast, const struct
 /* Groups begin in their order as devices become free, as in the queue of the scheduler. */
 static void ask_group(struct core *core, struct forecast *forecast, struct planning *planning)
 {
-    const size_t g = forecast->next;
+    const size_t g = forecast->order[forecast->next];
     const struct derived_model *group = &forecast->group[g];
     write_spec(forecast, g);
     memcpy(forecast->spec.model.sha256, group->sha256, SHA256_SIZE);
@@ -319,7 +321,7 @@ static void take_joint(struct forecast *forecast, const struct event_planned *an
 static void take_group(const struct core *core, struct forecast *forecast,
                        const struct event_planned *answer)
 {
-    const size_t g = forecast->next;
+    const size_t g = forecast->order[forecast->next];
     struct preview_group *group = &forecast->preview.group[g];
     const struct model *model = forecast->group[g].model;
     const int64_t steps = steps_of(&forecast->spec, &forecast->data);

@@ -188,6 +188,7 @@ struct core {
     struct gossip_rows mix_rows;
     struct core_gossip gossip; /* `training` is computed */
     int64_t *shard;            /* [GROUPS_MAX][COUNTED_CLASSES_MAX], scratch of gossip_parts.c */
+    struct slice_model *slice; /* scratch of slice_memory.c */
 };
 
 #endif

@@ -19,6 +19,7 @@ void class_groups_queue(const double *device, size_t device_count, size_t group_
                         size_t *place, size_t *among);
 /* Divide the classes of `samples` among the groups, and the channels, so that the largest load is
  * least. Labels stay empty. ERR_INVALID: fewer than two classes for a group, or too narrow groups.
+ * ERR_MEMORY: their devices have memory for a part of the channels only.
  * Largest class first, then moves and swaps while the slowest device gets faster: not always
  * optimal. */
 NODISCARD int class_groups_solve(const struct class_problem *problem, struct class_groups *out,

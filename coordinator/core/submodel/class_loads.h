@@ -14,6 +14,7 @@
 struct slice_cost {
     double width[SLICE_WIDTHS_MAX], load[SLICE_WIDTHS_MAX];
     size_t count;
+    double width_max; /* the device has memory for no greater one; 0: for all */
 };
 
 /* Samples by class number. Classes from `count` on have no samples. */

@@ -17,6 +17,28 @@ size_t class_widths_most(double width_min)
     return (size_t)floor(1 / least_width(width_min) + 1e-9);
 }
 
+/* The greatest width of a group, as a multiple of the widths' unit. Groups that their devices
+ * cannot hold at all have the least width. */
+static double greatest_width(const struct slice_cost *cost, double width_min)
+{
+    const double most =
+        cost->width_max > 0 ? floor(cost->width_max * WIDTH_UNITS + 1e-9) / WIDTH_UNITS : 1;
+    return fmax(most, least_width(width_min));
+}
+
+static int check_memory(const struct class_problem *problem, size_t count, struct err *err)
+{
+    double sum = 0;
+    for (size_t g = 0; g < count; g++) {
+        sum += greatest_width(&problem->cost[g], problem->width_min);
+    }
+    return sum > 1 - 0.5 / WIDTH_UNITS
+               ? 0
+               : err_set(err, ERR_MEMORY,
+                         "the devices of %zu groups have memory for %.3f of the channels", count,
+                         sum);
+}
+
 int class_widths_check(const struct class_problem *problem, size_t count, struct err *err)
 {
     const double least = least_width(problem->width_min);
@@ -25,7 +47,7 @@ int class_widths_check(const struct class_problem *problem, size_t count, struct
                        "%zu groups are too many: each needs at least %.3f of the channels", count,
                        least);
     }
-    return 0;
+    return check_memory(problem, count, err);
 }
 
 /* The range of widths with at most one load. */
@@ -44,6 +66,7 @@ static double crossing(const struct slice_cost *cost, size_t k, double limit)
  * such widths below it. If there is no such width, both are the least width. */
 static struct span span_within(const struct slice_cost *cost, double width_min, double limit)
 {
+    const double width_max = greatest_width(cost, width_min);
     size_t top = cost->count;
     while (top > 0 && cost->load[top - 1] > limit) {
         top--;
@@ -55,9 +78,10 @@ static struct span span_within(const struct slice_cost *cost, double width_min, 
     while (low > 0 && cost->load[low - 1] <= limit) {
         low--;
     }
-    const double most = top < cost->count ? crossing(cost, top - 1, limit) : cost->width[top - 1];
+    const double most =
+        fmin(top < cost->count ? crossing(cost, top - 1, limit) : cost->width[top - 1], width_max);
     const double least = low > 0 ? crossing(cost, low - 1, limit) : width_min;
-    return (struct span){fmax(least, width_min), fmax(most, width_min)};
+    return (struct span){fmin(fmax(least, width_min), width_max), fmax(most, width_min)};
 }
 
 /* Write the spans of all groups for a largest load. Return the sum of the greatest widths. */
@@ -91,14 +115,16 @@ static void shrink(const struct span *span, size_t count, double width_min, doub
 }
 
 /* Round widths down to multiples, but not below the least width, and give the rest to the largest
- * remainders, so that the sum is exactly one. */
-static void round_widths(struct class_groups *groups, const double *width, double width_min)
+ * remainders, so that the sum is exactly one. No group gets more than its device can hold. */
+static void round_widths(const struct class_problem *problem, struct class_groups *groups,
+                         const double *width)
 {
-    int64_t units[GROUPS_MAX], left = WIDTH_UNITS;
-    const int64_t least = (int64_t)ceil(width_min * WIDTH_UNITS - 1e-9);
+    int64_t units[GROUPS_MAX], most[GROUPS_MAX], left = WIDTH_UNITS;
+    const int64_t least = (int64_t)ceil(problem->width_min * WIDTH_UNITS - 1e-9);
     for (size_t g = 0; g < groups->count; g++) {
         units[g] = (int64_t)floor(width[g] * WIDTH_UNITS + 1e-9);
         units[g] = units[g] < least ? least : units[g];
+        most[g] = llround(greatest_width(&problem->cost[g], problem->width_min) * WIDTH_UNITS);
         left -= units[g];
     }
     while (left != 0) {
@@ -107,7 +133,7 @@ static void round_widths(struct class_groups *groups, const double *width, doubl
         double best_rest = -INFINITY;
         for (size_t g = 0; g < groups->count; g++) {
             const double rest = (double)step * (width[g] * WIDTH_UNITS - (double)units[g]);
-            if (units[g] + step >= least && rest > best_rest) {
+            if (units[g] + step >= least && units[g] + step <= most[g] && rest > best_rest) {
                 best = g;
                 best_rest = rest;
             }
@@ -154,6 +180,6 @@ int class_widths_choose(const struct class_problem *problem, struct class_groups
     }
     (void)spans_within(problem, own, groups->count, high, span);
     shrink(span, groups->count, problem->width_min, width);
-    round_widths(groups, width, problem->width_min);
+    round_widths(problem, groups, width);
     return 0;
 }

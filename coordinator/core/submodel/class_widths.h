@@ -9,11 +9,12 @@
 
 /* Return the greatest number of groups, including replicas, with the least width. */
 size_t class_widths_most(double width_min);
-/* Check that `count` groups, including replicas, can have the least width. ERR_INVALID. */
+/* Check that `count` groups, including replicas, can have the least width, and that their devices
+ * have memory for all channels together. ERR_INVALID; ERR_MEMORY. */
 NODISCARD int class_widths_check(const struct class_problem *problem, size_t count,
                                  struct err *err);
 /* Choose the widths of given groups, so that the largest load is least. Optimal up to their
- * rounding. */
+ * rounding. Errors as class_widths_check. */
 NODISCARD int class_widths_choose(const struct class_problem *problem, struct class_groups *groups,
                                   struct err *err);
 

@@ -18,12 +18,8 @@ struct listing {
     struct unit_work *work; /* by the unit's index */
 };
 
-static void list_unit(void *arg, size_t index, const struct unit *unit,
-                      const struct unit_cost *cost)
+struct unit slice_loads_unit(const struct unit *unit, struct op op[MODEL_UNIT_OPS_MAX])
 {
-    const struct listing *listing = arg;
-    const struct job_spec *spec = &listing->planning->spec;
-    struct op op[MODEL_UNIT_OPS_MAX];
     struct unit own = *unit;
     own.op = op;
     for (size_t i = 0; i < unit->op_count; i++) {
@@ -32,6 +28,16 @@ static void list_unit(void *arg, size_t index, const struct unit *unit,
             op[i].kernels = op_slice_kernels(&op[i]);
         }
     }
+    return own;
+}
+
+static void list_unit(void *arg, size_t index, const struct unit *unit,
+                      const struct unit_cost *cost)
+{
+    const struct listing *listing = arg;
+    const struct job_spec *spec = &listing->planning->spec;
+    struct op op[MODEL_UNIT_OPS_MAX];
+    struct unit own = slice_loads_unit(unit, op);
     const struct model alone = {.unit = &own, .unit_count = 1};
     const struct unit_setting setting = {.model = &alone,
                                          .cost = cost,
@@ -101,22 +107,30 @@ int slice_loads_sample(const struct core *core, const struct plan_question *ques
 
 /* ---- by width ---- */
 
-static int load_at(const struct slice_loads *loads, size_t device, double width, double *out,
-                   struct err *err)
+struct slim_split slice_loads_split(const struct slice_loads *loads, size_t i, size_t count,
+                                    struct slim_group group[2], double *width)
 {
+    const double factor = 1 / loads->width_min;
+    *width = i + 1 == count ? 1 : loads->width_min * pow(factor, (double)i / (double)(count - 1));
+    const double most = *width + WIDTH_EPSILON;
+    const bool whole = 1 - most < loads->width_min; /* the rest is too narrow for a slice */
     const uint32_t classes = (uint32_t)loads->classes;
-    const bool whole = 1 - width < loads->width_min; /* the rest is too narrow for a slice */
-    const struct slim_group group[] = {{.classes = classes, .width = whole ? 1 : width},
-                                       {.classes = classes, .width = 1 - width}};
-    const struct slim_split split = {
+    group[0] = (struct slim_group){.classes = classes, .width = whole ? 1 : most};
+    group[1] = (struct slim_group){.classes = classes, .width = 1 - most};
+    return (struct slim_split){
         .target = loads->target, .stem = loads->stem, .group = group, .group_count = whole ? 1 : 2};
+}
+
+static int find_load(const struct slice_loads *loads, const struct slim_split *split, size_t device,
+                     double *out, struct err *err)
+{
     struct slim_cost cost;
     if (loads->core) {
         const struct slice_place place = {
-            .split = &split, .device = device, .ratio = loads->ratio[device]};
+            .split = split, .device = device, .ratio = loads->ratio[device]};
         return slice_loads_sample(loads->core, loads->question, &place, out, err);
     }
-    int rc = slim_cost(&split, 0, &cost, err);
+    int rc = slim_cost(split, 0, &cost, err);
     *out = rc ? 0 : slim_load(&cost);
     return rc;
 }
@@ -124,14 +138,12 @@ static int load_at(const struct slice_loads *loads, size_t device, double width,
 int slice_loads_list(const struct slice_loads *loads, size_t device, size_t count,
                      struct slice_cost *out, struct err *err)
 {
-    const double factor = 1 / loads->width_min;
     int rc = 0;
+    *out = (struct slice_cost){.count = count};
     for (size_t i = 0; rc == 0 && i < count; i++) {
-        const double width =
-            i + 1 == count ? 1 : loads->width_min * pow(factor, (double)i / (double)(count - 1));
-        out->width[i] = width;
-        rc = load_at(loads, device, i + 1 == count ? 1 : width + WIDTH_EPSILON, &out->load[i], err);
+        struct slim_group group[2];
+        const struct slim_split split = slice_loads_split(loads, i, count, group, &out->width[i]);
+        rc = find_load(loads, &split, device, &out->load[i], err);
     }
-    out->count = count;
     return rc;
 }

@@ -19,6 +19,8 @@ struct slice_place {
      * of this slice are then the predicted ones times this ratio. 0: not known */
     double ratio;
 };
+/* Return a unit of a slice with the kernels that its devices choose. op: out, its ops. */
+struct unit slice_loads_unit(const struct unit *unit, struct op op[MODEL_UNIT_OPS_MAX]);
 /* Write the expected seconds of a sample. question: of a user, or NULL. Overwrites
  * core->capacity->work. ERR_INVALID as slim_check. */
 NODISCARD int slice_loads_sample(const struct core *core, const struct plan_question *question,
@@ -33,8 +35,12 @@ struct slice_loads {
     size_t stem, classes; /* classes: of a group, about */
     double width_min;
 };
-/* List the loads of `count` widths, from the least to one, each greater by the same factor. device:
- * of core->planning, unless operations are counted. ERR_INVALID as slim_check. */
+/* Return the slice of the i-th of `count` widths, from the least to one, each greater by the same
+ * factor: group 0 of the division. width: out. */
+struct slim_split slice_loads_split(const struct slice_loads *loads, size_t i, size_t count,
+                                    struct slim_group group[2], double *width);
+/* List the loads of these widths. device: of core->planning, unless operations are counted.
+ * ERR_INVALID as slim_check. */
 NODISCARD int slice_loads_list(const struct slice_loads *loads, size_t device, size_t count,
                                struct slice_cost *out, struct err *err);
 

@@ -398,11 +398,16 @@ void submodel_on_derived(struct core *core, const struct event *event)
         fail(core, parent, "not_divisible", "%.200s", derived->message);
         return;
     }
+    size_t order[GROUPS_MAX] = {0}; /* the joint phase has one part */
+    if (derived->phase == PARENT_GROUPS) {
+        submodel_begin_order(parent, order);
+    }
     for (size_t i = 0; i < groups_part_count(parent) && may_begin(parent); i++) {
+        const size_t part = order[i];
         const bool waits =
-            groups_part(parent, i)->state == PART_WAITING &&
-            (derived->phase != PARENT_GROUPS || submodel_local_ready(core, parent, i));
-        if (waits && !begin_part(core, parent, derived, i)) {
+            groups_part(parent, part)->state == PART_WAITING &&
+            (derived->phase != PARENT_GROUPS || submodel_local_ready(core, parent, part));
+        if (waits && !begin_part(core, parent, derived, part)) {
             return;
         }
     }

@@ -9,6 +9,8 @@
 #define TIMES_MAX 8192
 #define WIDTHS_MIN 4
 #define CORRECTIONS 4
+#define FITTINGS_MAX 16 /* divisions that are tried until all slices fit on their devices */
+#define NARROWER 0.95   /* of the width of a slice that does not fit: the next one to try */
 
 /* ---- loads ---- */
 
@@ -122,36 +124,71 @@ void submodel_list_devices(const struct planning *planning, size_t stem, size_t 
     }
 }
 
+static struct slice_loads loads_of(const struct dividing *dividing)
+{
+    struct slice_loads loads = submodel_loads(
+        dividing->parent->model, &dividing->parent->job.spec.submodel, &dividing->problem);
+    loads.core = dividing->core;
+    loads.question = dividing->question;
+    loads.ratio = dividing->ratio;
+    return loads;
+}
+
+/* The widths at which the slices of so many devices are known. */
+static size_t count_widths(const struct dividing *dividing, size_t devices)
+{
+    const size_t most = TIMES_MAX / (devices * dividing->parent->model->unit_count);
+    return most < WIDTHS_MIN ? WIDTHS_MIN : most < SLICE_WIDTHS_MAX ? most : SLICE_WIDTHS_MAX;
+}
+
+int submodel_width_max(struct dividing *dividing, size_t device, double *out, struct err *err)
+{
+    const struct planning *planning = dividing->core->planning;
+    const enum conv2d_backend backend = conv2d_backend_of(planning->device[device].numeric_class);
+    struct slice_memory *memory = &dividing->memory[backend];
+    if (memory->count == 0) {
+        const struct slice_loads loads = loads_of(dividing);
+        int rc = slice_memory_list(&loads, backend, count_widths(dividing, 1), memory, err);
+        if (rc) {
+            return rc;
+        }
+    }
+    *out = slice_memory_width(memory, planning, device);
+    return 0;
+}
+
 /* Narrow layers compute fewer operations per second than wide ones, by a factor that depends on the
  * device. So slices are compared by their seconds. */
 int submodel_time_devices(struct dividing *dividing, size_t count, struct err *err)
 {
-    const struct model *target = dividing->parent->model;
-    struct slice_loads loads =
-        submodel_loads(target, &dividing->parent->job.spec.submodel, &dividing->problem);
-    const size_t most = TIMES_MAX / (count * target->unit_count);
-    const size_t widths = most < WIDTHS_MIN         ? WIDTHS_MIN
-                          : most < SLICE_WIDTHS_MAX ? most
-                                                    : SLICE_WIDTHS_MAX;
+    const struct slice_loads loads = loads_of(dividing);
     int rc = 0;
-    loads.core = dividing->core;
-    loads.question = dividing->question;
-    loads.ratio = dividing->ratio;
     for (; rc == 0 && dividing->timed < count; dividing->timed++) {
-        rc = slice_loads_list(&loads, dividing->order[dividing->timed], widths,
-                              &dividing->seconds[dividing->timed], err);
+        const size_t device = dividing->order[dividing->timed];
+        struct slice_cost *seconds = &dividing->seconds[dividing->timed];
+        rc = slice_loads_list(&loads, device, count_widths(dividing, count), seconds, err);
+        rc = rc ? rc : submodel_width_max(dividing, device, &seconds->width_max, err);
+        seconds->width_max = fmax(seconds->width_max, dividing->problem.width_min);
     }
     return rc;
 }
 
+/* What the slices of a division really take. */
+struct outcome {
+    double largest; /* seconds of the device that is busy longest */
+    bool fits;      /* all slices fit on their devices */
+};
+
 /* Channels are whole numbers, so the slices of a division differ from those of the known widths.
- * Scale the loads of each group by the real time of its slice. Return the largest load of a device;
- * below 0: an error. */
-static double correct(struct dividing *dividing, const struct class_groups *groups, struct err *err)
+ * Scale the loads of each group by the real time of its slice. A slice that does not fit has to be
+ * narrower. */
+static int correct(struct dividing *dividing, const struct class_groups *groups,
+                   struct outcome *out, struct err *err)
 {
     struct slim_group group[GROUPS_MAX];
     const struct slim_split split = split_of(dividing, groups, group);
-    double busy[GROUPS_MAX] = {0}, largest = 0;
+    double busy[GROUPS_MAX] = {0};
+    *out = (struct outcome){.fits = true};
     for (size_t g = 0; g < groups->count; g++) {
         struct slice_cost *cost = &dividing->cost[g];
         const double own = class_loads_own(&dividing->problem, groups, g);
@@ -162,17 +199,24 @@ static double correct(struct dividing *dividing, const struct class_groups *grou
         const struct slice_place place = {
             .split = &split, .group = g, .device = device, .ratio = dividing->ratio[device]};
         double seconds;
-        if (slice_loads_sample(dividing->core, dividing->question, &place, &seconds, err) != 0) {
-            return -1;
+        bool fits;
+        int rc = slice_loads_sample(dividing->core, dividing->question, &place, &seconds, err);
+        rc = rc ? rc : slice_memory_fits(dividing->core, &place, &fits, err);
+        if (rc) {
+            return rc;
+        }
+        if (!fits) {
+            cost->width_max = NARROWER * groups->group[g].width;
+            out->fits = false;
         }
         busy[dividing->place[g]] += seconds * samples;
-        largest = fmax(largest, busy[dividing->place[g]]);
+        out->largest = fmax(out->largest, busy[dividing->place[g]]);
         seconds *= (double)dividing->among[g];
         for (size_t i = 0; i < cost->count; i++) {
             cost->load[i] *= seconds / expected;
         }
     }
-    return largest;
+    return 0;
 }
 
 int submodel_divide(struct dividing *dividing, submodel_choose_fn choose,
@@ -183,37 +227,35 @@ int submodel_divide(struct dividing *dividing, submodel_choose_fn choose,
     struct class_groups found = *groups;
     double best = INFINITY;
     int rc = submodel_fit(target, stem, &dividing->problem, choose, &found, err);
-    for (int i = 0; rc == 0 && i < CORRECTIONS; i++) {
-        const double largest = correct(dividing, &found, err);
-        if (largest < 0) {
-            return ERR_INVALID;
-        }
-        if (largest < best) {
-            best = largest;
+    for (int i = 0; rc == 0 && (i < CORRECTIONS || (best == INFINITY && i < FITTINGS_MAX)); i++) {
+        struct outcome outcome;
+        rc = correct(dividing, &found, &outcome, err);
+        if (rc == 0 && outcome.fits && outcome.largest < best) {
+            best = outcome.largest;
             *groups = found;
         }
-        rc = submodel_fit(target, stem, &dividing->problem, class_widths_choose, &found, err);
+        rc = rc ? rc
+                : submodel_fit(target, stem, &dividing->problem, class_widths_choose, &found, err);
     }
-    return rc;
+    if (best < INFINITY) {
+        return 0;
+    }
+    return rc ? rc : err_set(err, ERR_MEMORY, "the slices do not fit on their devices");
 }
 
 int submodel_exchange(struct dividing *dividing, struct class_groups *groups, struct err *err)
 {
     struct class_groups found = *groups;
-    const double before = correct(dividing, &found, err);
-    if (before < 0) {
-        return ERR_INVALID;
+    struct outcome before, after;
+    int rc = correct(dividing, &found, &before, err);
+    if (rc || !class_groups_exchange(&dividing->problem, &found)) {
+        return rc;
     }
-    if (class_groups_exchange(&dividing->problem, &found)) {
-        const double after = correct(dividing, &found, err);
-        if (after < 0) {
-            return ERR_INVALID;
-        }
-        if (after < before) {
-            *groups = found;
-        }
+    rc = correct(dividing, &found, &after, err);
+    if (rc == 0 && after.fits && after.largest < before.largest) {
+        *groups = found;
     }
-    return 0;
+    return rc;
 }
 
 /* ---- by measured slices ---- */

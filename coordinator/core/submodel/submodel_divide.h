@@ -7,7 +7,7 @@
 #include "coordinator/core/state/planning.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/submodel/class_groups.h"
-#include "coordinator/core/submodel/slice_loads.h"
+#include "coordinator/core/submodel/slice_memory.h"
 
 /* Write the least share of the channels that a group may have. ERR_INVALID as slim_check. */
 NODISCARD int submodel_width_min(const struct model *model, size_t stem,
@@ -38,23 +38,31 @@ void submodel_list_devices(const struct planning *planning, size_t stem, size_t 
 
 /* The state of a search for a division among devices. Devices are in the order of their speed. */
 struct dividing {
-    const struct core *core;
+    struct core *core;
     const struct parent_slot *parent;
     const struct plan_question *question;
     struct class_problem problem;
-    size_t order[PLANNING_DEVICES_MAX]; /* indices of the planning's devices */
-    double speed[PLANNING_DEVICES_MAX]; /* with the whole target */
-    double ratio[PLANNING_DEVICES_MAX]; /* by the planning's device, as in slice_place */
+    size_t order[PLANNING_DEVICES_MAX];          /* indices of the planning's devices */
+    size_t device_count;                         /* in the order */
+    double speed[PLANNING_DEVICES_MAX];          /* with the whole target */
+    double ratio[PLANNING_DEVICES_MAX];          /* by the planning's device, as in slice_place */
+    struct slice_memory memory[CONV2D_BACKENDS]; /* count 0: not known yet */
     struct slice_cost seconds[GROUPS_MAX];
     size_t timed; /* devices whose seconds are known */
     size_t place[GROUPS_MAX], among[GROUPS_MAX];
     struct slice_cost cost[GROUPS_MAX];
 };
 
-/* Find the seconds of slices on the first devices of the order. ERR_INVALID as slim_check. */
+/* Write the greatest width of which a slice fits on a device of the planning; 0: none fits.
+ * ERR_INVALID as slim_check. */
+NODISCARD int submodel_width_max(struct dividing *dividing, size_t device, double *out,
+                                 struct err *err);
+/* Find the seconds of slices on the first devices of the order, and which fit. ERR_INVALID as
+ * slim_check. */
 NODISCARD int submodel_time_devices(struct dividing *dividing, size_t count, struct err *err);
 /* Choose groups by dividing->cost, correct the costs by the resulting slices, and choose the widths
- * again. Keep the best division. groups: in, for class_widths_choose. ERR_INVALID. */
+ * again. Keep the best division of slices that fit. groups: in, for class_widths_choose.
+ * ERR_INVALID; ERR_MEMORY: the devices have too little memory. */
 NODISCARD int submodel_divide(struct dividing *dividing, submodel_choose_fn choose,
                               struct class_groups *groups, struct err *err);
 /* Exchange classes of groups without replicas, whose widths are whole numbers of channels and so

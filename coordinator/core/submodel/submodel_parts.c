@@ -7,6 +7,7 @@
 #include "coordinator/core/parts/part_spec.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/text.h"
+#include "libtrain/model/slim.h"
 #include "schema/job_check.h"
 
 #define JOINT_RATE 0.1                   /* of the learning rate */
@@ -135,6 +136,47 @@ void submodel_part_view(const struct parent *row, double negatives, size_t group
                                  .held = (uint64_t)local->held,
                                  .others = (uint64_t)local->others,
                                  .drawn = (uint64_t)local->drawn};
+}
+
+/* The operations of a group in an epoch. */
+static double work_of(const struct parent_slot *parent, size_t group)
+{
+    const struct parent *row = &parent->parent;
+    const struct submodel_options *options = &parent->job.spec.submodel;
+    struct slim_group slim[GROUPS_MAX];
+    struct slim_cost cost = {0};
+    struct view view;
+    struct view_sizes sizes;
+    struct err ignored = {0};
+    for (size_t g = 0; g < row->groups.count; g++) {
+        slim[g] = (struct slim_group){.classes = (uint32_t)row->groups.group[g].class_count,
+                                      .width = row->groups.group[g].width};
+    }
+    const struct slim_split split = {.target = parent->model,
+                                     .stem = (size_t)options->stem,
+                                     .group = slim,
+                                     .group_count = row->groups.count};
+    submodel_part_view(row, options->negatives, group, &view, &sizes);
+    return slim_cost(&split, group, &cost, &ignored) == 0
+               ? slim_load(&cost) * (double)view_epoch(&sizes)
+               : 0;
+}
+
+void submodel_begin_order(const struct parent_slot *parent, size_t order[GROUPS_MAX])
+{
+    const bool planned = parent->parent.divisions > 0;
+    double work[GROUPS_MAX];
+    for (size_t g = 0; g < parent->parent.groups.count; g++) {
+        const double own = planned ? 0 : work_of(parent, g);
+        size_t at = g;
+        while (at > 0 && work[at - 1] < own) {
+            work[at] = work[at - 1];
+            order[at] = order[at - 1];
+            at--;
+        }
+        work[at] = own;
+        order[at] = g;
+    }
 }
 
 /* A group trains on one device, with the weights of the stem and new weights after it. A group that

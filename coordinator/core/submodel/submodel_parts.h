@@ -21,6 +21,10 @@ NODISCARD int submodel_check_epochs(const struct class_problem *problem,
  * group's device. */
 void submodel_part_view(const struct parent *row, double negatives, size_t group, struct view *view,
                         struct view_sizes *sizes);
+/* List the groups in the order in which they begin: planned ones by number, others by their
+ * operations, the most first, so that the phase does not end with one long group. order[groups]:
+ * out. */
+void submodel_begin_order(const struct parent_slot *parent, size_t order[GROUPS_MAX]);
 /* Write the job of a part. *spec: out. *data: in, the data of the parent; out, with the changes for
  * the part. */
 void submodel_stem_job(const struct parent_slot *parent, struct job_spec *spec);

@@ -55,6 +55,24 @@ static size_t count_groups(const struct parent_slot *parent, const struct class_
                           : count;
 }
 
+/* Leave out the devices that have memory for no slice, in the order of their speed. */
+static int keep_fitting(struct dividing *dividing, struct err *err)
+{
+    const size_t listed = dividing->core->planning->device_count;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < listed; i++) {
+        const size_t at = dividing->device_count;
+        double width;
+        rc = submodel_width_max(dividing, dividing->order[i], &width, err);
+        if (rc == 0 && width > 0) {
+            dividing->order[at] = dividing->order[i];
+            dividing->speed[at] = dividing->speed[i];
+            dividing->device_count++;
+        }
+    }
+    return rc;
+}
+
 /* Divide without regard to devices. This is the check of a submission, and the fallback if a
  * division by speed makes groups that are too small. */
 static int divide_equally(const struct model *target, const struct job_spec *spec,
@@ -110,8 +128,7 @@ static int exchange_classes(struct dividing *dividing, struct class_groups *grou
 static int divide_by_speed(struct dividing *dividing, struct class_groups *groups, struct err *err)
 {
     struct class_problem *problem = &dividing->problem;
-    const size_t devices = dividing->core->planning->device_count,
-                 count = problem->group_count * problem->replicas;
+    const size_t devices = dividing->device_count, count = problem->group_count * problem->replicas;
     if (devices == 0 || problem->group_count < 2 || count > GROUPS_MAX) {
         return ERR_INVALID;
     }
@@ -132,21 +149,49 @@ static int divide_by_speed(struct dividing *dividing, struct class_groups *group
     return rc == 0 && problem->device ? exchange_classes(dividing, groups, err) : rc;
 }
 
-/* Make as many groups as there are devices, or fewer if these would not have a batch each. */
+/* The greatest number of groups that a plan may have. */
+static size_t most_groups(const struct class_problem *problem)
+{
+    const size_t by_width = class_widths_most(problem->width_min) / problem->replicas;
+    const size_t by_class = class_groups_count(problem->class_count, GROUPS_MAX);
+    return by_width < by_class ? by_width : by_class;
+}
+
+/* If the devices have too little memory for as many slices as there are devices, make more groups:
+ * their slices are narrower, and devices train several of them one after the other. */
+static int divide_by_memory(struct dividing *dividing, struct class_groups *groups, struct err *err)
+{
+    struct class_problem *problem = &dividing->problem;
+    const size_t first = problem->group_count, most = most_groups(problem);
+    const double width_min = problem->width_min;
+    int rc = divide_by_speed(dividing, groups, err);
+    while (rc == ERR_MEMORY && dividing->parent->job.spec.submodel.group_count == 0 &&
+           problem->group_count < most) {
+        problem->group_count++;
+        problem->width_min = width_min;
+        rc = divide_by_speed(dividing, groups, err);
+    }
+    problem->group_count = rc == ERR_MEMORY ? first : problem->group_count;
+    return rc;
+}
+
+/* Make as many groups as there are devices, more if memory is scarce, or fewer if these would not
+ * have a batch each. */
 static int divide(struct dividing *dividing, struct class_groups *groups, struct err *err)
 {
     const struct parent_slot *parent = dividing->parent;
     const struct job_spec *spec = &parent->job.spec;
     struct class_problem *problem = &dividing->problem;
     const double width_min = problem->width_min;
-    for (;; problem->group_count--) {
-        int rc = divide_by_speed(dividing, groups, err);
+    int rc = divide_by_memory(dividing, groups, err);
+    for (;; rc = divide_by_speed(dividing, groups, err)) {
         rc = rc ? rc : submodel_check_epochs(problem, groups, spec->batch, err);
         problem->width_min = width_min;
         rc = rc == 0 ? 0 : divide_equally(parent->model, spec, problem, groups, err);
         if (rc == 0 || spec->submodel.group_count > 0 || problem->group_count <= 2) {
             return rc;
         }
+        problem->group_count--;
     }
 }
 
@@ -156,7 +201,7 @@ static int divide(struct dividing *dividing, struct class_groups *groups, struct
 static void bind_groups(struct dividing *dividing, struct class_groups *groups)
 {
     const struct planning *planning = dividing->core->planning;
-    class_groups_queue(dividing->speed, planning->device_count, groups->count, dividing->place,
+    class_groups_queue(dividing->speed, dividing->device_count, groups->count, dividing->place,
                        dividing->among);
     for (size_t g = 0; g < groups->count; g++) {
         groups->group[g].device = planning->device[dividing->order[dividing->place[g]]].id;
@@ -215,8 +260,15 @@ static void exchange_device(struct class_groups *groups, size_t group,
     groups->group[group].device = *device;
 }
 
+static bool has_memory(struct dividing *dividing, size_t device, double width)
+{
+    double most;
+    struct err ignored = {0};
+    return submodel_width_max(dividing, device, &most, &ignored) == 0 && width <= most;
+}
+
 /* Follow the preferences of devices, unless a group would then have less than a batch. */
-static void follow_preferences(const struct dividing *dividing, struct class_groups *groups)
+static void follow_preferences(struct dividing *dividing, struct class_groups *groups)
 {
     const struct class_problem *problem = &dividing->problem;
     struct class_ranges read[GROUPS_MAX];
@@ -224,10 +276,11 @@ static void follow_preferences(const struct dividing *dividing, struct class_gro
     struct class_groups followed = *groups;
     struct err err = {0};
     size_t count = 0;
-    for (size_t i = 0; i < dividing->core->planning->device_count && count < groups->count; i++) {
+    for (size_t i = 0; i < dividing->device_count && count < groups->count; i++) {
         const size_t d = dividing->order[i];
-        if (read_preference(device_of(dividing, d), problem->class_count, &read[count])) {
-            const size_t group = group_for(dividing, i, groups->count, preference);
+        const size_t group = group_for(dividing, i, groups->count, preference);
+        if (read_preference(device_of(dividing, d), problem->class_count, &read[count]) &&
+            has_memory(dividing, d, groups->group[group].width)) {
             preference[group] = &read[count++];
             exchange_device(&followed, group, &dividing->core->planning->device[d].id);
         }
@@ -263,10 +316,11 @@ int submodel_plan_widths(const struct model *target, const struct submodel_optio
                              err);
 }
 
-/* List the devices, the fastest first. present: out, whether they are online. */
+/* List the devices that have memory for a slice, the fastest first. group_count: 0: choose it by
+ * the devices. present: out, whether they are online. */
 static int begin(struct core *core, const struct parent_slot *parent,
-                 const struct plan_question *question, struct dividing *dividing, bool *present,
-                 struct err *err)
+                 const struct plan_question *question, size_t group_count,
+                 struct dividing *dividing, bool *present, struct err *err)
 {
     const struct parent *row = &parent->parent;
     const struct submodel_options *options = &parent->job.spec.submodel;
@@ -279,10 +333,20 @@ static int begin(struct core *core, const struct parent_slot *parent,
                                               .negatives = options->negatives,
                                               .replicas = (size_t)options->replicas}};
     int rc = submodel_width_min(parent->model, stem, &dividing->problem, err);
-    if (rc == 0) {
-        *present = list_present(core, parent, question);
-        submodel_list_devices(core->planning, stem, dividing->order, dividing->speed);
+    if (rc) {
+        return rc;
     }
+    *present = list_present(core, parent, question);
+    submodel_list_devices(core->planning, stem, dividing->order, dividing->speed);
+    dividing->problem.group_count =
+        group_count > 0 ? group_count
+                        : count_groups(parent, &dividing->problem, core->planning->device_count);
+    rc = keep_fitting(dividing, err);
+    if (rc == 0 && group_count == 0 && dividing->device_count > 0) {
+        dividing->problem.group_count =
+            count_groups(parent, &dividing->problem, dividing->device_count);
+    }
+    *present = *present && dividing->device_count > 0;
     return rc;
 }
 
@@ -299,13 +363,8 @@ int submodel_plan(struct core *core, struct parent_slot *parent,
         return submodel_plan_widths(parent->model, &parent->job.spec.submodel, row->class_samples,
                                     row->class_count, &row->groups, err);
     }
-    int rc = begin(core, parent, question, &dividing, &present, err);
-    if (rc) {
-        return rc;
-    }
-    dividing.problem.group_count =
-        count_groups(parent, &dividing.problem, core->planning->device_count);
-    rc = divide(&dividing, &row->groups, err);
+    int rc = begin(core, parent, question, 0, &dividing, &present, err);
+    rc = rc ? rc : divide(&dividing, &row->groups, err);
     if (rc == 0 && present) {
         bind_groups(&dividing, &row->groups);
         follow_preferences(&dividing, &row->groups);
@@ -322,8 +381,8 @@ int submodel_plan_again(struct core *core, const struct parent_slot *parent,
     double left, again;
     struct dividing dividing;
     bool present = false;
-    int rc = begin(core, parent, NULL, &dividing, &present, err);
-    dividing.problem.group_count = row->groups.count / dividing.problem.replicas;
+    int rc = begin(core, parent, NULL, row->groups.count / (size_t)spec->submodel.replicas,
+                   &dividing, &present, err);
     rc = rc ? rc : submodel_compare(&dividing, &row->groups, trial->slice, trial->count, err);
     rc = rc ? rc : submodel_epoch_seconds(&dividing, &row->groups, trial->left, &left, err);
     rc = rc ? rc : divide_by_speed(&dividing, &out->groups, err);

@@ -20,22 +20,6 @@ static void queue_speeds(const double *device, size_t device_count, size_t group
     }
 }
 
-static double load_of(const struct class_problem *problem, const struct class_groups *groups,
-                      size_t group)
-{
-    return class_loads_of(problem, group, class_loads_own(problem, groups, group),
-                          groups->group[group].width);
-}
-
-static double slowest_of(const struct class_problem *problem, const struct class_groups *groups)
-{
-    double slowest = 0;
-    for (size_t g = 0; g < groups->count; g++) {
-        slowest = fmax(slowest, load_of(problem, groups, g));
-    }
-    return slowest;
-}
-
 static void assert_divided(const struct class_problem *problem, const struct class_groups *groups)
 {
     int64_t served[COUNTED_CLASSES_MAX] = {0};
@@ -101,7 +85,7 @@ static void with_two_classes_each_the_widths_follow_the_speeds(void **state)
     assert_divided(&problem, &groups);
     double least = INFINITY, most = 0;
     for (size_t g = 0; g < 5; g++) {
-        const double seconds = load_of(&problem, &groups, g);
+        const double seconds = class_problem_load(&problem, &groups, g);
         least = fmin(least, seconds);
         most = fmax(most, seconds);
     }
@@ -165,7 +149,7 @@ static double idle_of(const struct class_problem *problem, const struct class_gr
     double free_at[GROUPS_MAX] = {0}, last = 0, busy = 0;
     for (size_t g = 0; g < groups->count; g++) {
         const double off = (double)rng_below(&stream, drawn++, 2001) / 1000 - 1;
-        const double load = load_of(&alone, groups, g) * (1 + error * off);
+        const double load = class_problem_load(&alone, groups, g) * (1 + error * off);
         size_t first = 0;
         for (size_t d = 1; d < device_count; d++) {
             first = free_at[d] < free_at[first] - 1e-9 * last ? d : first;
@@ -273,7 +257,7 @@ static double spread_of(size_t class_count)
     double least = INFINITY, most = 0;
     assert_ok(class_groups_solve(&problem, &groups, &err), &err);
     for (size_t g = 0; g < 5; g++) {
-        const double seconds = load_of(&problem, &groups, g);
+        const double seconds = class_problem_load(&problem, &groups, g);
         least = fmin(least, seconds);
         most = fmax(most, seconds);
     }
@@ -328,11 +312,11 @@ static void a_width_that_is_computed_faster_is_preferred_to_a_smaller_one(void *
     assert_ok(class_groups_solve(&problem, &groups, &err), &err);
     assert_divided(&problem, &groups);
     for (size_t g = 0; g < 5; g++) {
-        most = fmax(most, load_of(&problem, &groups, g));
+        most = fmax(most, class_problem_load(&problem, &groups, g));
     }
     assert_true(groups.group[4].width > 0.15);
     groups.group[4].width = 0.12;
-    slow = load_of(&problem, &groups, 4);
+    slow = class_problem_load(&problem, &groups, 4);
     assert_true(most < slow);
 }
 
@@ -372,7 +356,7 @@ static double division_of(const struct class_problem *problem, struct class_grou
     for (size_t g = 0; g < groups->count; g++) {
         groups->group[g].width = 1.0 / (double)groups->count;
     }
-    return slowest_of(problem, groups);
+    return class_problem_slowest(problem, groups);
 }
 
 static void divisions_are_near_the_best(void **state)
@@ -407,47 +391,6 @@ static void divisions_are_near_the_best(void **state)
     assert_true(sum / CASES < 1.02);
 }
 
-/* The best widths of three groups on a grid of hundredths. */
-static double best_widths(const struct class_problem *problem, struct class_groups *groups)
-{
-    double best = INFINITY;
-    for (int a = 2; a < 97; a++) {
-        for (int b = 2; a + b <= 98; b++) {
-            groups->group[0].width = a / 100.0;
-            groups->group[1].width = b / 100.0;
-            groups->group[2].width = (100 - a - b) / 100.0;
-            best = fmin(best, slowest_of(problem, groups));
-        }
-    }
-    return best;
-}
-
-static void widths_are_the_best(void **state)
-{
-    (void)state;
-    const struct rng_stream stream = rng_stream(2, RNG_SIMULATION, 0, 0);
-    uint64_t drawn = 0;
-    for (int i = 0; i < CASES / 4; i++) {
-        int64_t samples[6];
-        double speed[3];
-        for (size_t c = 0; c < 6; c++) {
-            samples[c] = 1 + (int64_t)rng_below(&stream, drawn++, 100);
-        }
-        for (size_t g = 0; g < 3; g++) {
-            speed[g] = 1 + (double)rng_below(&stream, drawn++, 9);
-        }
-        struct class_setting setting = {
-            .samples = samples, .classes = 6, .speed = speed, .groups = 3};
-        const struct class_problem problem = class_problem_of(&setting);
-        static struct class_groups groups;
-        struct err err = {0};
-        assert_ok(class_groups_solve(&problem, &groups, &err), &err);
-        const double found = slowest_of(&problem, &groups);
-        const double best = best_widths(&problem, &groups);
-        assert_true(found < best * 1.01);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -463,7 +406,6 @@ int main(void)
         cmocka_unit_test(a_width_that_is_computed_faster_is_preferred_to_a_smaller_one),
         cmocka_unit_test(what_cannot_be_divided_is_rejected),
         cmocka_unit_test(divisions_are_near_the_best),
-        cmocka_unit_test(widths_are_the_best),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

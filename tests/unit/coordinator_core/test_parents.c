@@ -9,6 +9,14 @@
 #include "coordinator/core/submodel/submodel_parts.h"
 #include "tests/unit/coordinator_core/bench.h"
 
+/* The part of the n-th group that begins. */
+static struct parent_part *part_at(const struct bench *bench, size_t n)
+{
+    size_t order[GROUPS_MAX];
+    submodel_begin_order(bench_parent(bench), order);
+    return &bench_parent(bench)->parent.part[order[n]];
+}
+
 static void a_group_without_room_waits_and_is_not_described_again(void **state)
 {
     (void)state;
@@ -16,8 +24,8 @@ static void a_group_without_room_waits_and_is_not_described_again(void **state)
     bench_begin(&bench, 2, 3);
     assert_int_equal(bench.derives, 1);
     bench_derive(&bench, PARENT_GROUPS, 3);
-    assert_int_equal(bench_parent(&bench)->parent.part[1].state, PART_TRAINS);
-    assert_int_equal(bench_parent(&bench)->parent.part[2].state, PART_WAITING);
+    assert_int_equal(part_at(&bench, 1)->state, PART_TRAINS);
+    assert_int_equal(part_at(&bench, 2)->state, PART_WAITING);
     assert_int_equal(bench.derives, 1);
     assert_true(bench_tick(&bench, 100) < 100);
     bench_end(&bench);
@@ -29,9 +37,9 @@ static void a_group_begins_when_another_job_has_ended(void **state)
     struct bench bench;
     bench_begin(&bench, 2, 3);
     bench_derive(&bench, PARENT_GROUPS, 3);
-    struct job_slot *job = slots_job(bench.core, bench_parent(&bench)->parent.part[0].job.text);
+    struct job_slot *job = slots_job(bench.core, part_at(&bench, 0)->job.text);
     job->job.state = JOB_FAILED; /* as if it had failed for good */
-    bench_parent(&bench)->parent.part[0].state = PART_MISSING;
+    part_at(&bench, 0)->state = PART_MISSING;
     job->mark.ended = true;
     mark_job(bench.core, job);
     (void)bench_tick(&bench, 100);
@@ -40,7 +48,7 @@ static void a_group_begins_when_another_job_has_ended(void **state)
     assert_true(bench_tick(&bench, 100) < 100);
     assert_int_equal(bench.derives, 2);
     bench_derive(&bench, PARENT_GROUPS, 3);
-    assert_int_equal(bench_parent(&bench)->parent.part[2].state, PART_TRAINS);
+    assert_int_equal(part_at(&bench, 2)->state, PART_TRAINS);
     bench_end(&bench);
 }
 

@@ -176,6 +176,39 @@ static void groups_are_equal_if_unequal_ones_would_have_less_than_a_batch(void *
     divided_end(&bench);
 }
 
+/* Planned groups begin by number: devices train them in this order. */
+static void given_groups_begin_with_the_most_operations(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {2, 2, 4, 2};
+    static const double widths[] = {0.2, 0.3, 0.25, 0.25};
+    static const size_t expected[] = {2, 1, 3, 0};
+    struct divided bench;
+    size_t order[GROUPS_MAX];
+    divided_begin(&bench, "alexnet-cifar", DIVIDED_CLASSES, 600);
+    struct class_groups *groups = &bench.parent->parent.groups;
+    for (size_t g = 0; g < 4; g++) {
+        groups->group[g] = (struct class_group){.class_first = (int64_t)groups->class_count,
+                                                .class_count = counts[g],
+                                                .width = widths[g]};
+        for (int64_t c = 0; c < counts[g]; c++) {
+            groups->class_of[groups->class_count] = (int64_t)groups->class_count;
+            groups->class_count++;
+        }
+    }
+    groups->count = 4;
+    submodel_begin_order(bench.parent, order);
+    for (size_t g = 0; g < 4; g++) {
+        assert_int_equal(order[g], expected[g]);
+    }
+    bench.parent->parent.divisions = 1;
+    submodel_begin_order(bench.parent, order);
+    for (size_t g = 0; g < 4; g++) {
+        assert_int_equal(order[g], g);
+    }
+    divided_end(&bench);
+}
+
 /* ---- again, by measured seconds ---- */
 
 /* Divide again when each slice takes `factor` times its expected seconds. */
@@ -274,6 +307,7 @@ int main(void)
         cmocka_unit_test(equal_devices_get_equal_slices_whatever_units_they_ran),
         cmocka_unit_test(there_are_fewer_groups_if_they_would_have_less_than_a_batch),
         cmocka_unit_test(groups_are_equal_if_unequal_ones_would_have_less_than_a_batch),
+        cmocka_unit_test(given_groups_begin_with_the_most_operations),
         cmocka_unit_test(slices_that_are_as_fast_as_predicted_are_not_divided_better),
         cmocka_unit_test(a_slice_that_is_slower_than_predicted_becomes_narrower),
         cmocka_unit_test(a_device_that_has_left_ends_the_comparison),
