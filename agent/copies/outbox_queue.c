@@ -21,6 +21,7 @@ struct blob {
 struct set {
     int64_t version;   /* 0: unused */
     unsigned refused;  /* kinds that rejected it */
+    bool collected;    /* it goes to the center as the end of the job or its pause */
     struct blob *blob; /* [end - first] */
 };
 
@@ -145,6 +146,11 @@ void outbox_queue_take(struct outbox_queue *queue, int64_t version, const struct
 void outbox_queue_collect(struct outbox_queue *queue, int64_t version)
 {
     add(queue, version, REPLICA_MARK(REPLICA_CENTER));
+    struct set *set = find_set(queue, version);
+    set->collected = true;
+    for (size_t i = 0; i < unit_count(queue); i++) {
+        set->blob[i].at[REPLICA_CENTER] = BLOB_HERE;
+    }
 }
 
 void outbox_queue_hold(struct outbox_queue *queue, int64_t version, size_t unit,
@@ -188,10 +194,17 @@ static const struct blob *find_unsent(const struct outbox_queue *queue, enum rep
     return NULL;
 }
 
+static bool is_collected(const struct outbox_queue *queue, enum replica_kind kind, int64_t version)
+{
+    const struct set *set = find_set(queue, version);
+    return kind == REPLICA_CENTER && set && set->collected;
+}
+
 bool outbox_queue_next(const struct outbox_queue *queue, int64_t now_ms, struct outbox_send *out)
 {
     for (int i = 0; i < REPLICA_KINDS; i++) {
         const enum replica_kind kind = (enum replica_kind)i;
+        const int64_t version = queue->target[kind].newest;
         size_t unit = 0;
         if (queue->target[kind].due_ms > now_ms) {
             continue;
@@ -199,10 +212,11 @@ bool outbox_queue_next(const struct outbox_queue *queue, int64_t now_ms, struct 
         const struct blob *blob = find_unsent(queue, kind, &unit);
         if (blob) {
             *out = (struct outbox_send){.kind = kind,
-                                        .version = queue->target[kind].newest,
+                                        .version = version,
                                         .unit = unit,
                                         .bytes = blob->bytes,
-                                        .whole = blob->at[kind] == BLOB_UNKNOWN};
+                                        .whole = blob->at[kind] == BLOB_UNKNOWN,
+                                        .collects = is_collected(queue, kind, version)};
             memcpy(out->sha256, blob->sha256, sizeof(out->sha256));
             return true;
         }
@@ -216,12 +230,14 @@ static void works(struct outbox_queue *queue, enum replica_kind kind)
     queue->target[kind].due_ms = 0;
 }
 
+/* An answer to a send of before the collection says nothing about what the center has now. */
 static void set_state(struct outbox_queue *queue, const struct outbox_send *send,
                       enum blob_state state)
 {
     struct blob *blob = find_blob(queue, send->version, send->unit);
     if (blob) {
-        blob->at[send->kind] = state;
+        const bool late = is_collected(queue, send->kind, send->version) && !send->collects;
+        blob->at[send->kind] = late ? BLOB_HERE : state;
     }
 }
 

@@ -40,7 +40,8 @@ void outbox_queue_free(struct outbox_queue **queue);
  * call for the same version adds its rounds. Beyond OUTBOX_SETS_MAX the oldest snapshot is
  * dropped. */
 void outbox_queue_take(struct outbox_queue *queue, int64_t version, const struct round_mark *mark);
-/* Send the version to the center too: the job ends or pauses there. */
+/* Send the version to the center too: the job ends or pauses there. The center is asked about every
+ * unit again, because it forgets the units of a round that the coordinator abandoned meanwhile. */
 void outbox_queue_collect(struct outbox_queue *queue, int64_t version);
 /* Note that the unit is hashed, held and ready to send. Unknown versions are ignored. */
 void outbox_queue_hold(struct outbox_queue *queue, int64_t version, size_t unit,
@@ -56,7 +57,8 @@ struct outbox_send {
     size_t unit;
     char sha256[SHA256_SIZE];
     int64_t bytes;
-    bool whole; /* false: ask whether it has these bytes */
+    bool whole;    /* false: ask whether it has these bytes */
+    bool collects; /* the version was already collected when the send began */
 };
 
 /* Return the next send to a target that is not backing off; false: none now. One at a time. */

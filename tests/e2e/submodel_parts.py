@@ -179,6 +179,8 @@ def test_stem_and_joint_phase_take_the_schedule_and_the_codec_of_the_job():
     halves = [{"classes": list(range(5))}, {"classes": list(range(5, 10))}]
     job = {
         **JOB,
+        "epochs": 1,
+        "evaluate": {"every_epochs": 0},  # groups of one epoch would not pass the quality gate
         "devices": {"min": 2, "max": 2},
         "submodel": {"groups": halves, "joint": {"epochs": 1, "units": "all"}},
     }

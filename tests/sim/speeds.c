@@ -83,17 +83,25 @@ static void pass(struct world *world, void *arg, int64_t number)
     be_usual(world, (size_t)number);
 }
 
+/* A device that is slow already gets no slower: more than twelve times the usual time is a stall. */
+static bool is_slow(const struct world *world, size_t index)
+{
+    return world->speeds->device[index].slowdown > 100 || world->speeds->device[index].quota < 100;
+}
+
 static void change(struct world *world, void *arg, int64_t number)
 {
     static const int64_t slowdowns[] = {130, 200, 500, 1200};
     const uint64_t bits = bits_of(world, number);
     const size_t index = (size_t)(bits % world->agent_count);
     const uint64_t degree = bits / 64;
+    const enum change kind = (enum change)(bits / 8 % CHANGE_KINDS);
     (void)arg;
-    if (!world->speeds->on) {
+    if (!world->speeds->on ||
+        ((kind == CHANGE_SLOW || kind == CHANGE_QUOTA) && is_slow(world, index))) {
         return;
     }
-    switch ((enum change)(bits / 8 % CHANGE_KINDS)) {
+    switch (kind) {
     case CHANGE_SLOW: speeds_slow(world, index, slowdowns[degree % 4]); break;
     case CHANGE_NOISE: speeds_disturb(world, index, 20 + (int64_t)(degree % 20)); break;
     case CHANGE_QUOTA: speeds_limit(world, index, 10 + (int64_t)(degree % 60)); break;

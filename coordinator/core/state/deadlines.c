@@ -13,7 +13,7 @@
 #define CHALLENGE_MS_MIN 250
 #define PREPARE_MS 60000
 #define STOP_MS 30000
-#define STOP_STEPS 10     /* or the time of so many steps, if that is longer */
+#define STOP_STEPS 20     /* or so many steps, if that is longer: a device may have become slow */
 #define MEASURED_FACTOR 2 /* limit of a prediction, as a multiple of this plan's measurement */
 #define KNOWN_FACTOR 10   /* the same, of the measurements of earlier plans */
 #define EVALUATION_FACTOR                                                                          \
@@ -151,7 +151,6 @@ void deadlines_fill(const struct core *core, struct job_slot *job)
     double expected = job->job.spec.expected_step_seconds;
     expected = (expected > 0 ? expected : measured_or_predicted(job)) * steps_in_flight(job);
     struct job_deadlines *deadlines = &job->job.deadlines;
-    int64_t round_ms = job->generation.state_bytes / ROUND_BYTES_PER_MS + 2 * core->config.lease_ms;
     deadlines->heartbeat_ms = core->config.heartbeat_ms;
     deadlines->suspect_ms = deadlines_suspect_ms(core);
     deadlines->lease_ms = core->config.lease_ms;
@@ -164,5 +163,7 @@ void deadlines_fill(const struct core *core, struct job_slot *job)
     deadlines->evaluation_ms = evaluation_timeout_ms(job);
     deadlines->prepare_ms = deadlines_prepare_ms(core, job);
     deadlines->stop_ms = deadlines_stop_ms(job);
-    deadlines->round_ms = round_ms;
+    /* A round opens when its step begins, and its snapshots are taken when the step has ended. */
+    deadlines->round_ms = deadlines->step_ms + job->generation.state_bytes / ROUND_BYTES_PER_MS +
+                          2 * core->config.lease_ms;
 }

@@ -147,6 +147,27 @@ static void a_refusal_gives_a_round_up_until_it_is_collected(void **state)
     expect_send(queue, 0, REPLICA_CENTER, 103, 2, false, &send);
 }
 
+/* The coordinator may have abandoned the round of this version, and then has none of its units. */
+static void a_collection_asks_about_the_units_of_its_round_again(void **state)
+{
+    (void)state;
+    struct outbox_queue *queue AUTO(outbox_queue_free) = make(0);
+    struct outbox_send sent, late, send;
+    outbox_queue_take(queue, 100, &(struct round_mark){.kinds = REPLICA_MARK(REPLICA_CENTER)});
+    hold_all(queue, 100);
+    expect_send(queue, 0, REPLICA_CENTER, 100, 2, false, &sent);
+    outbox_queue_sent(queue, &sent);
+    expect_send(queue, 0, REPLICA_CENTER, 100, 3, false, &late);
+    outbox_queue_collect(queue, 100);
+    outbox_queue_sent(queue, &late);
+    for (size_t unit = 2; unit < END; unit++) {
+        assert_false(outbox_queue_is_whole(queue, REPLICA_CENTER, 100));
+        expect_send(queue, 0, REPLICA_CENTER, 100, unit, false, &send);
+        outbox_queue_sent(queue, &send);
+    }
+    assert_true(outbox_queue_is_whole(queue, REPLICA_CENTER, 100));
+}
+
 static void a_version_goes_only_when_a_newer_mark_does_not_name_it(void **state)
 {
     (void)state;
@@ -254,6 +275,7 @@ int main(void)
         cmocka_unit_test(a_target_that_fails_waits_longer_and_longer_and_the_other_does_not),
         cmocka_unit_test(a_newer_round_ends_the_sends_of_the_one_before),
         cmocka_unit_test(a_refusal_gives_a_round_up_until_it_is_collected),
+        cmocka_unit_test(a_collection_asks_about_the_units_of_its_round_again),
         cmocka_unit_test(a_version_goes_only_when_a_newer_mark_does_not_name_it),
         cmocka_unit_test(all_tensors_arrive_over_a_faulty_network),
     };

@@ -251,7 +251,7 @@ static void the_last_average_waits_for_groups_that_are_there_as_long_as_a_stop(v
     static struct gossip gossip;
     struct gossip_order order;
     for (size_t slow = 0; slow < 2; slow++) {
-        const int64_t stop_ms = slow ? 40000 : 30000; /* ten steps */
+        const int64_t stop_ms = slow ? 80000 : 30000; /* twenty steps */
         init_slow(&gossip, slow ? 4 : 1);
         gossip_finish(&gossip);
         begin_average(&gossip);
