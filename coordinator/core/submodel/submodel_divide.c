@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "coordinator/core/placement/candidates.h"
+#include "coordinator/core/submodel/submodel_parts.h"
 
 /* Most units of slices that are predicted within a step, over all devices and widths: about 20 ms.
  */
@@ -47,32 +48,19 @@ int submodel_operations(const struct slice_loads *loads, size_t groups, struct s
 
 /* ---- one division ---- */
 
-static void list_widths(const struct class_groups *groups, struct slim_group group[GROUPS_MAX])
-{
-    for (size_t g = 0; g < groups->count; g++) {
-        group[g] = (struct slim_group){.classes = (uint32_t)groups->group[g].class_count,
-                                       .width = groups->group[g].width};
-    }
-}
-
 static struct slim_split split_of(const struct dividing *dividing,
                                   const struct class_groups *groups,
                                   struct slim_group group[GROUPS_MAX])
 {
-    list_widths(groups, group);
-    return (struct slim_split){.target = dividing->parent->model,
-                               .stem = (size_t)dividing->parent->job.spec.submodel.stem,
-                               .group = group,
-                               .group_count = groups->count};
+    return submodel_split(dividing->parent->model, (size_t)dividing->parent->job.spec.submodel.stem,
+                          groups, group);
 }
 
 static int check_groups(const struct model *target, size_t stem, const struct class_groups *groups,
                         struct err *err)
 {
     struct slim_group group[GROUPS_MAX];
-    list_widths(groups, group);
-    const struct slim_split split = {
-        .target = target, .stem = stem, .group = group, .group_count = groups->count};
+    const struct slim_split split = submodel_split(target, stem, groups, group);
     return slim_check(&split, err);
 }
 

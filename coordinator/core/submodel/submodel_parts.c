@@ -7,7 +7,6 @@
 #include "coordinator/core/parts/part_spec.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/text.h"
-#include "libtrain/model/slim.h"
 #include "schema/job_check.h"
 
 #define JOINT_RATE 0.1                   /* of the learning rate */
@@ -76,6 +75,18 @@ void submodel_joint_job(const struct parent_slot *parent, struct job_spec *spec,
         view_without(&parent->parent, missing, missing_count, spec, data);
     }
     part_spec_shorten_warmup(data, spec);
+}
+
+struct slim_split submodel_split(const struct model *target, size_t stem,
+                                 const struct class_groups *groups,
+                                 struct slim_group group[GROUPS_MAX])
+{
+    for (size_t g = 0; g < groups->count; g++) {
+        group[g] = (struct slim_group){.classes = (uint32_t)groups->group[g].class_count,
+                                       .width = groups->group[g].width};
+    }
+    return (struct slim_split){
+        .target = target, .stem = stem, .group = group, .group_count = groups->count};
 }
 
 static void list_classes(const struct class_groups *groups, size_t group, double negatives,
@@ -148,14 +159,8 @@ static double work_of(const struct parent_slot *parent, size_t group)
     struct view view;
     struct view_sizes sizes;
     struct err ignored = {0};
-    for (size_t g = 0; g < row->groups.count; g++) {
-        slim[g] = (struct slim_group){.classes = (uint32_t)row->groups.group[g].class_count,
-                                      .width = row->groups.group[g].width};
-    }
-    const struct slim_split split = {.target = parent->model,
-                                     .stem = (size_t)options->stem,
-                                     .group = slim,
-                                     .group_count = row->groups.count};
+    const struct slim_split split =
+        submodel_split(parent->model, (size_t)options->stem, &row->groups, slim);
     submodel_part_view(row, options->negatives, group, &view, &sizes);
     return slim_cost(&split, group, &cost, &ignored) == 0
                ? slim_load(&cost) * (double)view_epoch(&sizes)

@@ -5,9 +5,14 @@
 
 #include "coordinator/core/core.h"
 #include "coordinator/core/submodel/class_groups.h"
+#include "libtrain/model/slim.h"
 
 struct parent_slot;
 
+/* Return the division of the target's channels among the groups. group: out, of its pointers. */
+struct slim_split submodel_split(const struct model *target, size_t stem,
+                                 const struct class_groups *groups,
+                                 struct slim_group group[GROUPS_MAX]);
 /* Write the view of a group on these data, and its sizes. */
 void submodel_group_view(const struct class_groups *groups, size_t group,
                          const struct class_samples *data, double negatives, struct view *view,

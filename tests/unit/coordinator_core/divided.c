@@ -66,12 +66,7 @@ void divided_samples(const struct divided *bench, const struct class_groups *gro
                                        .count = parent->parent.class_count};
     struct slim_group group[GROUPS_MAX];
     struct err err = {0};
-    for (size_t g = 0; g < groups->count; g++) {
-        group[g] = (struct slim_group){.classes = (uint32_t)groups->group[g].class_count,
-                                       .width = groups->group[g].width};
-    }
-    const struct slim_split split = {
-        .target = bench->model, .stem = 1, .group = group, .group_count = groups->count};
+    const struct slim_split split = submodel_split(bench->model, 1, groups, group);
     for (size_t g = 0; g < groups->count; g++) {
         struct view view;
         struct view_sizes sizes;

@@ -5,24 +5,13 @@
 #include "coordinator/core/state/planning.h"
 #include "coordinator/core/state/slots.h"
 #include "coordinator/core/submodel/slice_memory.h"
-#include "coordinator/core/submodel/submodel_divide.h"
+#include "coordinator/core/submodel/submodel_parts.h"
 #include "libtrain/kernels/op_workspace.h"
 #include "libtrain/memory/memory.h"
 #include "tests/unit/coordinator_core/divided.h"
 
 static const char *const models[] = {"alexnet-cifar", "vgg11-bn", "resnet8", "mobilenetv2"};
 #define MODELS (sizeof(models) / sizeof(models[0]))
-
-static struct slim_split split_of(const struct divided *bench, const struct class_groups *groups,
-                                  struct slim_group group[GROUPS_MAX])
-{
-    for (size_t g = 0; g < groups->count; g++) {
-        group[g] = (struct slim_group){.classes = (uint32_t)groups->group[g].class_count,
-                                       .width = groups->group[g].width};
-    }
-    return (struct slim_split){
-        .target = bench->model, .stem = 1, .group = group, .group_count = groups->count};
-}
 
 /* The bytes that a plan of the group's model counts. */
 static uint64_t planned_bytes(const struct divided *bench, const struct slim_split *split,
@@ -65,7 +54,7 @@ static void a_slice_fits_if_its_plan_does(void **state)
         bench.parent->job.spec.submodel.group_count = 3;
         struct core *core = bench.world->core;
         const struct class_groups *groups = divided_plan(&bench);
-        const struct slim_split split = split_of(&bench, groups, group);
+        const struct slim_split split = submodel_split(bench.model, 1, groups, group);
         for (size_t g = 0; g < groups->count; g++) {
             const struct slice_place place = {
                 .split = &split, .group = g, .device = divided_device(core, &groups->group[g])};
@@ -105,7 +94,7 @@ static uint64_t bytes_on(const struct divided *bench, size_t device)
 {
     const struct class_groups *groups = &bench->parent->parent.groups;
     struct slim_group group[GROUPS_MAX];
-    const struct slim_split split = split_of(bench, groups, group);
+    const struct slim_split split = submodel_split(bench->model, 1, groups, group);
     uint64_t most = 0;
     for (size_t g = 0; g < groups->count; g++) {
         if (divided_device(bench->world->core, &groups->group[g]) == device) {
