@@ -85,13 +85,12 @@ static struct span span_within(const struct slice_cost *cost, double width_min, 
 }
 
 /* Write the spans of all groups for a largest load. Return the sum of the greatest widths. */
-static double spans_within(const struct class_problem *problem, const double *own, size_t count,
+static double spans_within(const struct class_problem *problem, const double *samples, size_t count,
                            double load, struct span *span)
 {
     double sum = 0;
     for (size_t g = 0; g < count; g++) {
-        span[g] = span_within(&problem->cost[g], problem->width_min,
-                              load / class_loads_samples(problem, g, own[g]));
+        span[g] = span_within(&problem->cost[g], problem->width_min, load / samples[g]);
         sum += span[g].most;
     }
     return sum;
@@ -160,25 +159,26 @@ int class_widths_choose(const struct class_problem *problem, struct class_groups
                         struct err *err)
 {
     struct span span[GROUPS_MAX];
-    double own[GROUPS_MAX], width[GROUPS_MAX], low = 0, high = 0;
+    double samples[GROUPS_MAX], width[GROUPS_MAX], low = 0, high = 0;
     int rc = class_widths_check(problem, groups->count, err);
     if (rc != 0) {
         return rc;
     }
     for (size_t g = 0; g < groups->count; g++) {
-        own[g] = class_loads_own(problem, groups, g);
-        low = fmax(low, least_load(&problem->cost[g]) * class_loads_samples(problem, g, own[g]));
-        high = fmax(high, class_loads_of(problem, g, own[g], 1));
+        const double own = class_loads_own(problem, groups, g);
+        samples[g] = class_loads_samples(problem, g, own);
+        low = fmax(low, least_load(&problem->cost[g]) * samples[g]);
+        high = fmax(high, class_loads_of(problem, g, own, 1));
     }
     for (int i = 0; i < BISECTIONS; i++) {
         const double middle = (low + high) / 2;
-        if (spans_within(problem, own, groups->count, middle, span) >= 1) {
+        if (spans_within(problem, samples, groups->count, middle, span) >= 1) {
             high = middle;
         } else {
             low = middle;
         }
     }
-    (void)spans_within(problem, own, groups->count, high, span);
+    (void)spans_within(problem, samples, groups->count, high, span);
     shrink(span, groups->count, problem->width_min, width);
     round_widths(problem, groups, width);
     return 0;

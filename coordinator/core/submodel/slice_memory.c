@@ -42,7 +42,6 @@ static int make_model(const struct slim_split *split, size_t group, struct slice
     return slim_visit(split, group, add_unit, slice, err);
 }
 
-/* A device has one thread at least. */
 static int find_growth(const struct core *core, const struct slim_split *split, size_t group,
                        enum conv2d_backend backend, struct memory_growth *out, struct err *err)
 {
@@ -68,7 +67,7 @@ static int find_growth(const struct core *core, const struct slim_split *split, 
 
 /* ---- on devices ---- */
 
-/* UINT64_MAX: more than is possible. */
+/* A device has one thread at least. UINT64_MAX: more than is possible. */
 static uint64_t bytes_with(const struct planning *planning, size_t device, uint64_t base,
                            uint64_t per_thread)
 {
@@ -91,12 +90,13 @@ int slice_memory_list(const struct slice_loads *loads, enum conv2d_backend backe
         out->bytes[i] = growth.base;
         out->per_thread[i] = growth.per_thread;
     }
-    out->count = count;
+    out->count = rc ? 0 : count;
     return rc;
 }
 
-/* Memory grows at least linearly with the width, so a line between two known widths is not below
- * it. */
+/* Linear between two known widths. Usually memory grows faster than the width, so a line is above
+ * it. Where the kernels change with the width it may be below: the slices of a division are checked
+ * again. */
 double slice_memory_width(const struct slice_memory *memory, const struct planning *planning,
                           size_t device)
 {

@@ -1,5 +1,6 @@
 /* slice_memory.h: the memory that groups' slices need on devices, from their models, which are made
- * without an allocation. Plan and allocation are one calculation (libtrain/memory/memory.h). */
+ * without an allocation. Plan and allocation are one calculation, except with kernels of oneDNN
+ * (libtrain/memory/memory.h). */
 #ifndef COORDINATOR_CORE_SUBMODEL_SLICE_MEMORY_H
 #define COORDINATOR_CORE_SUBMODEL_SLICE_MEMORY_H
 
@@ -26,8 +27,8 @@ struct slice_memory {
  * core->planning's spec. Overwrites core->slice. ERR_INVALID as slim_check. */
 NODISCARD int slice_memory_list(const struct slice_loads *loads, enum conv2d_backend backend,
                                 size_t count, struct slice_memory *out, struct err *err);
-/* Return the greatest width of which a slice fits on the device of core->planning, to be safe
- * slightly less. 0: none fits. */
+/* Return about the greatest width of a slice that fits on the device of core->planning. 0: none
+ * fits; 1: all do. */
 double slice_memory_width(const struct slice_memory *memory, const struct planning *planning,
                           size_t device);
 /* Write whether the slice of a group fits on its device. Overwrites core->slice. ERR_INVALID as

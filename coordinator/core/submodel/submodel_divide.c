@@ -10,8 +10,8 @@
 #define TIMES_MAX 8192
 #define WIDTHS_MIN 4
 #define CORRECTIONS 4
-#define FITTINGS_MAX 16 /* divisions that are tried until all slices fit on their devices */
-#define NARROWER 0.95   /* of the width of a slice that does not fit: the next one to try */
+#define FITTINGS_MAX 8 /* divisions that are tried until all slices fit on their devices */
+#define NARROWER 0.9   /* of the width of a slice that does not fit: the next one to try */
 
 /* ---- loads ---- */
 
@@ -155,10 +155,40 @@ int submodel_time_devices(struct dividing *dividing, size_t count, struct err *e
         const size_t device = dividing->order[dividing->timed];
         struct slice_cost *seconds = &dividing->seconds[dividing->timed];
         rc = slice_loads_list(&loads, device, count_widths(dividing, count), seconds, err);
-        rc = rc ? rc : submodel_width_max(dividing, device, &seconds->width_max, err);
-        seconds->width_max = fmax(seconds->width_max, dividing->problem.width_min);
+        if (rc == 0 && !dividing->any_memory) {
+            rc = submodel_width_max(dividing, device, &seconds->width_max, err);
+            seconds->width_max = fmax(seconds->width_max, dividing->problem.width_min);
+        }
     }
     return rc;
+}
+
+bool submodel_fits(struct dividing *dividing, const struct class_groups *groups, size_t group,
+                   size_t device)
+{
+    struct slim_group slim[GROUPS_MAX];
+    const struct slim_split split = split_of(dividing, groups, slim);
+    const struct slice_place place = {.split = &split, .group = group, .device = device};
+    struct err ignored = {0};
+    bool fits;
+    return slice_memory_fits(dividing->core, &place, &fits, &ignored) == 0 && fits;
+}
+
+/* Whether the device holds slices of some widths only. */
+static bool is_limited(const struct slice_cost *cost)
+{
+    return cost->width_max > 0 && cost->width_max < 1;
+}
+
+/* Whether narrower slices may be tried on the devices whose slices do not fit. */
+static bool may_narrow(const struct dividing *dividing, size_t groups)
+{
+    bool may = true;
+    for (size_t g = 0; g < groups; g++) {
+        const struct slice_cost *cost = &dividing->cost[g];
+        may = may && (!is_limited(cost) || cost->width_max >= dividing->problem.width_min);
+    }
+    return may;
 }
 
 /* What the slices of a division really take. */
@@ -187,13 +217,11 @@ static int correct(struct dividing *dividing, const struct class_groups *groups,
         const struct slice_place place = {
             .split = &split, .group = g, .device = device, .ratio = dividing->ratio[device]};
         double seconds;
-        bool fits;
         int rc = slice_loads_sample(dividing->core, dividing->question, &place, &seconds, err);
-        rc = rc ? rc : slice_memory_fits(dividing->core, &place, &fits, err);
         if (rc) {
             return rc;
         }
-        if (!fits) {
+        if (is_limited(cost) && !submodel_fits(dividing, groups, g, device)) {
             cost->width_max = NARROWER * groups->group[g].width;
             out->fits = false;
         }
@@ -221,6 +249,9 @@ int submodel_divide(struct dividing *dividing, submodel_choose_fn choose,
         if (rc == 0 && outcome.fits && outcome.largest < best) {
             best = outcome.largest;
             *groups = found;
+        }
+        if (rc == 0 && !may_narrow(dividing, found.count)) {
+            break;
         }
         rc = rc ? rc
                 : submodel_fit(target, stem, &dividing->problem, class_widths_choose, &found, err);

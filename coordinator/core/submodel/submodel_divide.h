@@ -47,16 +47,20 @@ struct dividing {
     double speed[PLANNING_DEVICES_MAX];          /* with the whole target */
     double ratio[PLANNING_DEVICES_MAX];          /* by the planning's device, as in slice_place */
     struct slice_memory memory[CONV2D_BACKENDS]; /* count 0: not known yet */
+    bool any_memory;                             /* slices need not fit on their devices */
     struct slice_cost seconds[GROUPS_MAX];
     size_t timed; /* devices whose seconds are known */
     size_t place[GROUPS_MAX], among[GROUPS_MAX];
     struct slice_cost cost[GROUPS_MAX];
 };
 
-/* Write the greatest width of which a slice fits on a device of the planning; 0: none fits.
- * ERR_INVALID as slim_check. */
+/* Write about the greatest width of a slice that fits on a device of the planning; 0: none fits; 1:
+ * all do. ERR_INVALID as slim_check. */
 NODISCARD int submodel_width_max(struct dividing *dividing, size_t device, double *out,
                                  struct err *err);
+/* Return whether the group's slice fits on a device of the planning. */
+bool submodel_fits(struct dividing *dividing, const struct class_groups *groups, size_t group,
+                   size_t device);
 /* Find the seconds of slices on the first devices of the order, and which fit. ERR_INVALID as
  * slim_check. */
 NODISCARD int submodel_time_devices(struct dividing *dividing, size_t count, struct err *err);

@@ -154,6 +154,21 @@ static int divide_channels(struct dividing *dividing, const struct owners *owner
     return rc ? rc : submodel_divide(dividing, class_widths_choose, &owned->groups, err);
 }
 
+/* Devices keep the classes that only they have. So a group that does not fit waits for memory. */
+static int divide_by_memory(struct dividing *dividing, const struct owners *owners,
+                            struct owned *owned, struct err *err)
+{
+    const double width_min = dividing->problem.width_min;
+    dividing->any_memory = false;
+    int rc = divide_channels(dividing, owners, owned, err);
+    if (rc == ERR_MEMORY) {
+        dividing->any_memory = true;
+        dividing->problem.width_min = width_min;
+        rc = divide_channels(dividing, owners, owned, err);
+    }
+    return rc;
+}
+
 /* Try fewer groups if the slices are too narrow: fewer groups have wider slices. */
 static int divide(struct dividing *dividing, const struct owners *owners, struct owned *owned,
                   struct err *err)
@@ -169,7 +184,7 @@ static int divide(struct dividing *dividing, const struct owners *owners, struct
             return rc;
         }
         dividing->problem.width_min = width_min;
-        rc = divide_channels(dividing, owners, owned, err);
+        rc = divide_by_memory(dividing, owners, owned, err);
         problem.groups_max = owned->groups.count - 1;
     } while (rc && problem.group_count == 0 && problem.groups_max >= 2);
     return rc;

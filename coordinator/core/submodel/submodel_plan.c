@@ -15,6 +15,8 @@
 #include "coordinator/core/submodel/submodel_parts.h"
 #include "libtrain/model/slim.h"
 
+#define FITTINGS_MAX 4 /* numbers of groups that are tried until all devices hold a slice */
+
 void submodel_take_classes(struct parent_slot *parent, const struct event_classes *classes)
 {
     struct parent *row = &parent->parent;
@@ -55,11 +57,12 @@ static size_t count_groups(const struct parent_slot *parent, const struct class_
                           : count;
 }
 
-/* Leave out the devices that have memory for no slice, in the order of their speed. */
+/* Keep the devices that have memory for a slice, in the order of their speed. */
 static int keep_fitting(struct dividing *dividing, struct err *err)
 {
-    const size_t listed = dividing->core->planning->device_count;
+    const size_t listed = dividing->device_count;
     int rc = 0;
+    dividing->device_count = 0;
     for (size_t i = 0; rc == 0 && i < listed; i++) {
         const size_t at = dividing->device_count;
         double width;
@@ -69,6 +72,27 @@ static int keep_fitting(struct dividing *dividing, struct err *err)
             dividing->speed[at] = dividing->speed[i];
             dividing->device_count++;
         }
+    }
+    return rc;
+}
+
+/* Choose the number of groups by that of the devices, unless it is given, and leave out the devices
+ * that have memory for no slice. Fewer groups have more classes each, and larger slices. */
+static int choose_devices(struct dividing *dividing, size_t given, struct err *err)
+{
+    struct class_problem *problem = &dividing->problem;
+    const size_t all = dividing->core->planning->device_count;
+    size_t before = 0;
+    int rc = 0;
+    dividing->device_count = all;
+    problem->group_count = given > 0 ? given : count_groups(dividing->parent, problem, all);
+    for (int i = 0; rc == 0 && problem->group_count != before && i < FITTINGS_MAX; i++) {
+        before = problem->group_count;
+        rc = keep_fitting(dividing, err);
+        if (given == 0 && dividing->device_count > 0) {
+            problem->group_count = count_groups(dividing->parent, problem, dividing->device_count);
+        }
+        memset(dividing->memory, 0, sizeof(dividing->memory));
     }
     return rc;
 }
@@ -172,6 +196,47 @@ static int divide_by_memory(struct dividing *dividing, struct class_groups *grou
         rc = divide_by_speed(dividing, groups, err);
     }
     problem->group_count = rc == ERR_MEMORY ? first : problem->group_count;
+    problem->width_min = rc == ERR_MEMORY ? width_min : problem->width_min;
+    return rc;
+}
+
+/* Leave out the device that has memory for the narrowest slices. */
+static int leave_out_least(struct dividing *dividing, struct err *err)
+{
+    size_t least = 0;
+    double least_width = INFINITY;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < dividing->device_count; i++) {
+        double width;
+        rc = submodel_width_max(dividing, dividing->order[i], &width, err);
+        if (rc == 0 && width < least_width) {
+            least = i;
+            least_width = width;
+        }
+    }
+    dividing->device_count--;
+    for (size_t i = least; i < dividing->device_count; i++) {
+        dividing->order[i] = dividing->order[i + 1];
+        dividing->speed[i] = dividing->speed[i + 1];
+    }
+    dividing->timed = least < dividing->timed ? least : dividing->timed;
+    return rc;
+}
+
+/* If no number of groups fits, leave out devices: a device with little memory gets as many groups
+ * as its speed says. The last device alone may hold what all together cannot. */
+static int divide_to_fit(struct dividing *dividing, struct class_groups *groups, struct err *err)
+{
+    const struct dividing before = *dividing;
+    int rc = divide_by_memory(dividing, groups, err);
+    while (rc == ERR_MEMORY && dividing->device_count > 1) {
+        rc = leave_out_least(dividing, err);
+        rc = rc ? rc : divide_by_memory(dividing, groups, err);
+    }
+    if (rc == ERR_MEMORY) { /* all devices count again */
+        *dividing = before;
+        rc = divide_by_speed(dividing, groups, err);
+    }
     return rc;
 }
 
@@ -183,7 +248,7 @@ static int divide(struct dividing *dividing, struct class_groups *groups, struct
     const struct job_spec *spec = &parent->job.spec;
     struct class_problem *problem = &dividing->problem;
     const double width_min = problem->width_min;
-    int rc = divide_by_memory(dividing, groups, err);
+    int rc = divide_to_fit(dividing, groups, err);
     for (;; rc = divide_by_speed(dividing, groups, err)) {
         rc = rc ? rc : submodel_check_epochs(problem, groups, spec->batch, err);
         problem->width_min = width_min;
@@ -197,14 +262,18 @@ static int divide(struct dividing *dividing, struct class_groups *groups, struct
 
 /* ---- devices of groups ---- */
 
-/* Each group prefers the device whose time it was planned for. */
+/* Each group prefers the device whose time it was planned for, if it fits there: equal groups are
+ * made without regard to memory. */
 static void bind_groups(struct dividing *dividing, struct class_groups *groups)
 {
     const struct planning *planning = dividing->core->planning;
     class_groups_queue(dividing->speed, dividing->device_count, groups->count, dividing->place,
                        dividing->among);
     for (size_t g = 0; g < groups->count; g++) {
-        groups->group[g].device = planning->device[dividing->order[dividing->place[g]]].id;
+        const size_t device = dividing->order[dividing->place[g]];
+        if (submodel_fits(dividing, groups, g, device)) {
+            groups->group[g].device = planning->device[device].id;
+        }
     }
 }
 
@@ -260,13 +329,6 @@ static void exchange_device(struct class_groups *groups, size_t group,
     groups->group[group].device = *device;
 }
 
-static bool has_memory(struct dividing *dividing, size_t device, double width)
-{
-    double most;
-    struct err ignored = {0};
-    return submodel_width_max(dividing, device, &most, &ignored) == 0 && width <= most;
-}
-
 /* Follow the preferences of devices, unless a group would then have less than a batch. */
 static void follow_preferences(struct dividing *dividing, struct class_groups *groups)
 {
@@ -280,7 +342,7 @@ static void follow_preferences(struct dividing *dividing, struct class_groups *g
         const size_t d = dividing->order[i];
         const size_t group = group_for(dividing, i, groups->count, preference);
         if (read_preference(device_of(dividing, d), problem->class_count, &read[count]) &&
-            has_memory(dividing, d, groups->group[group].width)) {
+            submodel_fits(dividing, groups, group, d)) {
             preference[group] = &read[count++];
             exchange_device(&followed, group, &dividing->core->planning->device[d].id);
         }
@@ -338,14 +400,7 @@ static int begin(struct core *core, const struct parent_slot *parent,
     }
     *present = list_present(core, parent, question);
     submodel_list_devices(core->planning, stem, dividing->order, dividing->speed);
-    dividing->problem.group_count =
-        group_count > 0 ? group_count
-                        : count_groups(parent, &dividing->problem, core->planning->device_count);
-    rc = keep_fitting(dividing, err);
-    if (rc == 0 && group_count == 0 && dividing->device_count > 0) {
-        dividing->problem.group_count =
-            count_groups(parent, &dividing->problem, dividing->device_count);
-    }
+    rc = choose_devices(dividing, group_count, err);
     *present = *present && dividing->device_count > 0;
     return rc;
 }

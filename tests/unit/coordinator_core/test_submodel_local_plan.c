@@ -100,6 +100,24 @@ static void a_device_with_less_than_a_batch_has_no_group(void **state)
     divided_end(&bench);
 }
 
+/* Its group waits for memory: no other device has its classes. */
+static void a_device_without_memory_keeps_its_classes(void **state)
+{
+    (void)state;
+    struct divided bench;
+    divided_begin(&bench, "alexnet-cifar", DIVIDED_CLASSES, 600);
+    offer_data(&bench, 300, 0);
+    for (size_t d = 0; d < DIVIDED_DEVICES; d++) {
+        struct offer *offer = &slots_device_at(bench.world->core, d)->device.offer[0];
+        offer->class_count[(d + 1) % DIVIDED_CLASSES] += 40; /* others */
+        offer->samples += 40;
+    }
+    slots_device_at(bench.world->core, 3)->device.probe.free_memory_bytes = 1 << 20;
+    const struct class_groups *groups = divided_plan(&bench);
+    assert_int_equal(groups->count, DIVIDED_DEVICES);
+    divided_end(&bench);
+}
+
 /* With three groups the last device would have two classes and as many others, 80 samples; with two
  * it has class 5 and two more. */
 static void fewer_groups_have_a_batch_each(void **state)
@@ -173,6 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_are_bound_to_what_their_devices_have),
         cmocka_unit_test(a_device_with_less_than_a_batch_has_no_group),
+        cmocka_unit_test(a_device_without_memory_keeps_its_classes),
         cmocka_unit_test(fewer_groups_have_a_batch_each),
         cmocka_unit_test(the_joint_phase_trains_on_the_uploaded_data),
     };

@@ -77,12 +77,18 @@ static void give(const struct divided *bench, size_t device, uint64_t bytes)
     slots_device_at(bench->world->core, device)->device.probe.free_memory_bytes = (int64_t)bytes;
 }
 
+static bool is_on(const struct divided *bench, size_t group, size_t device)
+{
+    const struct class_group *one = &bench->parent->parent.groups.group[group];
+    return one->device.text[0] != '\0' && divided_device(bench->world->core, one) == device;
+}
+
 static double width_on(const struct divided *bench, size_t device)
 {
     const struct class_groups *groups = &bench->parent->parent.groups;
     double most = 0;
     for (size_t g = 0; g < groups->count; g++) {
-        if (divided_device(bench->world->core, &groups->group[g]) == device) {
+        if (is_on(bench, g, device)) {
             most = fmax(most, groups->group[g].width);
         }
     }
@@ -97,7 +103,7 @@ static uint64_t bytes_on(const struct divided *bench, size_t device)
     const struct slim_split split = submodel_split(bench->model, 1, groups, group);
     uint64_t most = 0;
     for (size_t g = 0; g < groups->count; g++) {
-        if (divided_device(bench->world->core, &groups->group[g]) == device) {
+        if (is_on(bench, g, device)) {
             const uint64_t bytes = planned_bytes(bench, &split, g, device);
             most = bytes > most ? bytes : most;
         }
@@ -169,19 +175,106 @@ static void devices_with_little_memory_train_more_groups_one_after_the_other(voi
     divided_end(&bench);
 }
 
-/* They wait for a device with more memory. */
-static void groups_that_fit_nowhere_are_planned_equally(void **state)
+/* The memory of a slice of this width on the device. */
+static uint64_t bytes_of(struct divided *bench, size_t device, double width)
+{
+    const struct slim_group group[] = {{.classes = 2, .width = width},
+                                       {.classes = 8, .width = 1 - width}};
+    const struct slim_split split = {
+        .target = bench->model, .stem = 1, .group = group, .group_count = 2};
+    if (bench->world->core->planning->device_count == 0) {
+        (void)plan_again(bench);
+    }
+    return planned_bytes(bench, &split, 0, device);
+}
+
+static void assert_all_fit(const struct divided *bench)
+{
+    for (size_t d = 0; d < DIVIDED_DEVICES; d++) {
+        assert_true(bytes_on(bench, d) <= bench->world->core->planning->device[d].cap_bytes);
+    }
+}
+
+/* By its speed the fast device would have so many groups that the other could not hold the rest. */
+static void a_fast_device_with_very_little_memory_leaves_the_groups_to_another(void **state)
+{
+    (void)state;
+    static const double widths[][2] = {{0.07, 0.3}, {0.07, 0.45}};
+    for (size_t i = 0; i < 2; i++) {
+        struct divided bench;
+        divided_begin(&bench, "alexnet-cifar", DIVIDED_CLASSES, 600);
+        give(&bench, 0, bytes_of(&bench, 0, widths[i][0]));
+        for (size_t d = 1; d < DIVIDED_DEVICES; d++) {
+            give(&bench, d, d == 2 ? bytes_of(&bench, 2, widths[i][1]) : 1 << 20);
+        }
+        const struct class_groups *groups = plan_again(&bench);
+        print_message("%zu groups, widths up to %.3f\n", groups->count, width_on(&bench, 2));
+        assert_true(width_on(&bench, 2) > 0.15);
+        assert_all_fit(&bench);
+        divided_end(&bench);
+    }
+}
+
+static void replicas_fit_the_memory_of_their_devices(void **state)
 {
     (void)state;
     struct divided bench;
     divided_begin(&bench, "alexnet-cifar", DIVIDED_CLASSES, 600);
+    bench.parent->job.spec.submodel.replicas = 2;
     for (size_t d = 0; d < DIVIDED_DEVICES; d++) {
-        give(&bench, d, 1 << 20);
+        give(&bench, d, bytes_of(&bench, d, 0.13));
     }
-    const struct class_groups *groups = divided_plan(&bench);
-    assert_int_equal(groups->count, DIVIDED_DEVICES);
+    const struct class_groups *groups = plan_again(&bench);
+    assert_true(groups->count >= 8 && groups->count % 2 == 0);
+    assert_all_fit(&bench);
+    divided_end(&bench);
+}
+
+/* They wait for a device with more memory. each_bytes: of a device; 0: for a width of 0.07. stated:
+ * number of groups; 0: none. */
+static void assert_equal_groups(uint64_t each_bytes, int64_t stated)
+{
+    struct divided bench;
+    divided_begin(&bench, "alexnet-cifar", DIVIDED_CLASSES, 600);
+    bench.parent->job.spec.submodel.group_count = stated;
+    for (size_t d = 0; d < DIVIDED_DEVICES; d++) {
+        give(&bench, d, each_bytes ? each_bytes : bytes_of(&bench, d, 0.07));
+    }
+    const struct class_groups *groups = plan_again(&bench);
+    const size_t expected = stated > 0 ? (size_t)stated : DIVIDED_DEVICES;
+    assert_int_equal(groups->count, expected);
     for (size_t g = 0; g < groups->count; g++) {
-        assert_true(fabs(groups->group[g].width - 0.2) < 1e-9);
+        assert_true(stated > 0 || fabs(groups->group[g].width - 0.2) < 1e-9);
+        assert_string_equal(groups->group[g].device.text, "");
+    }
+    divided_end(&bench);
+}
+
+static void groups_that_fit_nowhere_are_equal_and_have_no_device(void **state)
+{
+    (void)state;
+    assert_equal_groups(1 << 20, 0);
+    assert_equal_groups(0, 0);
+    assert_equal_groups(0, 2);
+}
+
+/* Equal groups have a batch each, but one of them does not fit on its device. */
+static void a_group_that_does_not_fit_on_its_device_is_not_planned_for_it(void **state)
+{
+    (void)state;
+    struct divided bench;
+    divided_begin(&bench, "alexnet-cifar", DIVIDED_CLASSES, 4);
+    bench.parent->job.spec.batch = 24;
+    bench.parent->job.spec.submodel.group_count = 2;
+    for (size_t d = 1; d < DIVIDED_DEVICES; d++) {
+        give(&bench, d, d == 4 ? bytes_of(&bench, 4, 0.3) : 1 << 20);
+    }
+    const struct class_groups *groups = plan_again(&bench);
+    assert_int_equal(groups->count, 2);
+    for (size_t g = 0; g < groups->count; g++) {
+        const bool wide = groups->group[g].width > 0.3;
+        assert_true(!wide || groups->group[g].device.text[0] == '\0' ||
+                    divided_device(bench.world->core, &groups->group[g]) == 0);
     }
     divided_end(&bench);
 }
@@ -193,7 +286,10 @@ int main(void)
         cmocka_unit_test(a_fast_device_with_little_memory_gets_a_narrower_slice),
         cmocka_unit_test(a_device_without_memory_for_a_slice_gets_none),
         cmocka_unit_test(devices_with_little_memory_train_more_groups_one_after_the_other),
-        cmocka_unit_test(groups_that_fit_nowhere_are_planned_equally),
+        cmocka_unit_test(a_fast_device_with_very_little_memory_leaves_the_groups_to_another),
+        cmocka_unit_test(replicas_fit_the_memory_of_their_devices),
+        cmocka_unit_test(groups_that_fit_nowhere_are_equal_and_have_no_device),
+        cmocka_unit_test(a_group_that_does_not_fit_on_its_device_is_not_planned_for_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
