@@ -83,7 +83,7 @@ static void pass(struct world *world, void *arg, int64_t number)
     be_usual(world, (size_t)number);
 }
 
-/* A device that is slow already gets no slower: more than twelve times the usual time is a stall. */
+/* A device that is slow gets no slower: more than twelve times the usual time is a stall. */
 static bool is_slow(const struct world *world, size_t index)
 {
     return world->speeds->device[index].slowdown > 100 || world->speeds->device[index].quota < 100;
