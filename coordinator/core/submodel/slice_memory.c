@@ -15,7 +15,7 @@ static void copy_unit(struct slice_model *slice, size_t index, const struct unit
     const size_t left = MODEL_OPS_MAX - slice->op_count;
     *copy = *unit;
     copy->op = slice->op + slice->op_count;
-    copy->op_count = unit->op_count < left ? unit->op_count : left; /* slim_check rejects more */
+    copy->op_count = unit->op_count < left ? unit->op_count : left; /* slim_derive rejects more */
     memcpy(copy->op, unit->op, copy->op_count * sizeof(unit->op[0]));
     slice->op_count += copy->op_count;
 }
@@ -104,11 +104,13 @@ double slice_memory_width(const struct slice_memory *memory, const struct planni
     uint64_t low = 0;
     for (size_t i = 0; i < memory->count; i++) {
         const uint64_t high = bytes_with(planning, device, memory->bytes[i], memory->per_thread[i]);
+        if (high > cap && i == 0) {
+            return 0;
+        }
         if (high > cap) {
-            const double below = i > 0 ? memory->width[i - 1] : 0;
-            return i > 0 ? below + (double)(cap - low) / (double)(high - low) *
-                                       (memory->width[i] - below)
-                         : 0;
+            const double below = memory->width[i - 1];
+            const double part = (double)(cap - low) / (double)(high - low);
+            return below + part * (memory->width[i] - below);
         }
         low = high;
     }
