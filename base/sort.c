@@ -66,3 +66,15 @@ double sort_median(double *value, size_t count)
     sort_in_place(value, count, sizeof(value[0]), by_value);
     return (value[(count - 1) / 2] + value[count / 2]) / 2;
 }
+
+void sort_insert(size_t *order, double *key, size_t count, double own)
+{
+    size_t at = count;
+    while (at > 0 && key[at - 1] < own) {
+        key[at] = key[at - 1];
+        order[at] = order[at - 1];
+        at--;
+    }
+    key[at] = own;
+    order[at] = count;
+}

@@ -11,36 +11,31 @@
 
 /* ---- ranges ---- */
 
-/* Return the channels times the sum of the widths of the groups before `group`, rounded down. */
-static uint32_t plain_limit(const struct slim_split *split, uint32_t channels, size_t group)
-{
-    double sum = 0;
-    for (size_t i = 0; i < group; i++) {
-        sum += split->group[i].width;
-    }
-    const double limit = (double)channels * sum + ROUNDING;
-    return group == split->group_count || limit > channels ? channels : (uint32_t)limit;
-}
-
-static bool is_aligned(const struct slim_split *split, uint32_t channels)
+/* Write the first channel of each group, then the number of channels. A width is a share: group k
+ * begins at the channels times the sum of the widths before it, rounded down. */
+static void find_limits(const struct slim_split *split, uint32_t channels,
+                        uint32_t limit[SLIM_GROUPS_MAX + 1])
 {
     bool aligned = false;
-    for (size_t i = 0; i < split->group_count && !aligned; i++) {
-        aligned = plain_limit(split, channels, i + 1) - plain_limit(split, channels, i) >=
-                  ALIGNED_GROUP_MIN;
+    double sum = 0;
+    limit[0] = 0;
+    for (size_t i = 0; i < split->group_count; i++) {
+        sum += split->group[i].width;
+        const double end = (double)channels * sum + ROUNDING;
+        const bool last = i + 1 == split->group_count || end > channels;
+        limit[i + 1] = last ? channels : (uint32_t)end;
+        aligned = aligned || limit[i + 1] - limit[i] >= ALIGNED_GROUP_MIN;
     }
-    return aligned;
+    for (size_t i = 0; aligned && i < split->group_count; i++) {
+        limit[i] -= limit[i] % ALIGNED_CHANNELS;
+    }
 }
 
 static struct slim_range range_of(const struct slim_split *split, uint32_t channels, size_t group)
 {
-    uint32_t first = plain_limit(split, channels, group);
-    uint32_t end = plain_limit(split, channels, group + 1);
-    if (is_aligned(split, channels)) {
-        first -= first % ALIGNED_CHANNELS;
-        end -= end == channels ? 0 : end % ALIGNED_CHANNELS;
-    }
-    return (struct slim_range){first, end - first};
+    uint32_t limit[SLIM_GROUPS_MAX + 1];
+    find_limits(split, channels, limit);
+    return (struct slim_range){limit[group], limit[group + 1] - limit[group]};
 }
 
 size_t slim_ranges(const struct slim_split *split, const struct slim_channels *channels,
@@ -136,10 +131,12 @@ static int divide(struct division *division, uint32_t count, struct slim_channel
                   struct err *err)
 {
     const struct slim_split *split = division->split;
+    uint32_t limit[SLIM_GROUPS_MAX + 1];
     *out = (struct slim_channels){
         .count = count, .area = 1, .part_count = 1, .part = {{.channels = count, .each = 1}}};
+    find_limits(split, count, limit);
     for (size_t i = 0; i < split->group_count; i++) {
-        const uint32_t channels = slim_count(split, out, i);
+        const uint32_t channels = limit[i + 1] - limit[i];
         if (channels < SLIM_CHANNELS_MIN) {
             division->walk->narrow = i;
             return err_set(err, ERR_INVALID,

@@ -1,5 +1,5 @@
 """Sub-models: parts of a job train on real agents and one model comes out, the same whatever fails;
-each group's weights are those of one process with its spec.
+each group's weights are those of one process with its spec; which device trains a group.
 """
 
 import pathlib
@@ -7,7 +7,9 @@ import tempfile
 
 from data_forms import png_digits
 from paceline import FASHION, Fleet, fashion_fleet, fashion_job, must, train
+from predict import predict_json
 from runner import run
+from submodel_parts import DIGITS, JOB, content_of, digits_fleet
 
 LEASE_MS = 2000
 SMALL, SLOWDOWN = "mlp", 20  # little to compute, also with sanitizers
@@ -29,10 +31,6 @@ def groups_of(fleet, job):
 
 def model_of(fleet, checkpoint):
     return fleet.get(f"/v1/checkpoints/{checkpoint}")["sha256"]
-
-
-def content_of(fleet, checkpoint):
-    return fleet.request("GET", f"/v1/checkpoints/{checkpoint}/content", expect=200).body
 
 
 def undisturbed(model):
@@ -115,7 +113,7 @@ def test_a_group_names_its_outputs_as_its_spec_alone_does():
             expect=201,
         )
         fleet.start_agents(2)
-        job = fleet.submit({**submodel_job(), "dataset": {"train": "digits"}})
+        job = fleet.submit({**submodel_job(SMALL), "dataset": {"train": "digits"}})
         fleet.wait(job, "succeeded")
         spec = check_group(fleet, job, groups_of(fleet, job), {"digits": [digits]}, ("--as", size))
     names = spec["model"]["description"]["class_names"]
@@ -173,6 +171,67 @@ def test_planned_groups_fit_the_memory_of_their_devices():
             must(stage["device"] == group["device"], f"{group}: {plan}")
             most = memory.get(names[stage["device"]], stage["memory_bytes"])
             must(stage["memory_bytes"] <= most, f"{plan}")
+
+
+def test_stem_and_joint_phase_take_the_schedule_and_the_codec_of_the_job():
+    halves = [{"classes": list(range(5))}, {"classes": list(range(5, 10))}]
+    job = {
+        **JOB,
+        "batch": 32,
+        "epochs": 1,
+        "evaluate": {"every_epochs": 0},  # groups of one epoch would not pass the quality gate
+        "devices": {"min": 2, "max": 2},
+        "submodel": {"groups": halves, "joint": {"epochs": 1, "units": "all"}},
+    }
+    with digits_fleet(2) as fleet:
+        models = []
+        for fields in ({}, {"pipeline": "async", "micro_batches": 1}, {"compression": "q8"}):
+            seen = fleet.wait(fleet.submit({**job, **fields}), "succeeded")
+            parts = fleet.get(f"/v1/jobs/{seen['id']}/groups")
+            rows = [fleet.get(f"/v1/jobs/{parts[part]['job']}") for part in ("stem", "joint")]
+            must(seen["exact"] == (not fields), f"{fields}: {seen}")
+            must(all(row["exact"] == (not fields) for row in rows), f"{fields}: {rows}")
+            for group in parts["groups"]:
+                row = fleet.get(f"/v1/jobs/{group['part']['job']}")
+                must(row["exact"], f"a group has one device: {row}")
+            models.append(content_of(fleet, seen["checkpoint"]))
+        must(len(set(models)) == 3, "a schedule or a codec changed nothing")
+
+
+def test_a_group_follows_the_classes_that_a_device_prefers():
+    wanted = [4, 5, 6]
+    with digits_fleet(0) as fleet:
+        fleet.start_agent("plain0", wait=False)
+        fleet.start_agent("kitchen", "--label", "classes=4-6", wait=False)
+        fleet.start_agent("plain1", wait=False)
+        devices = {device["name"]: device["id"] for device in fleet.wait_for_agents()}
+        submodel = {"stem": 1, "group_count": 3, "joint": {"epochs": 0}}
+        job = fleet.submit({**JOB, "epochs": 12, "submodel": submodel})
+        fleet.wait(job, "succeeded")
+        groups = fleet.get(f"/v1/jobs/{job['id']}/groups")["groups"]
+        mine = [group for group in groups if group.get("device") == devices["kitchen"]]
+        must(len(mine) == 1 and len(groups) == 3, f"{groups}")
+        classes = mine[0]["classes"]
+        must(set(wanted) <= set(classes) or set(classes) <= set(wanted), f"{groups}")
+        must({group["device"] for group in groups} == set(devices.values()), f"{groups}")
+        for group in groups:
+            plan = fleet.get(f"/v1/jobs/{group['part']['job']}/plans")["items"][0]
+            must(plan["stages"][0]["device"] == group["device"], f"{group}: {plan}")
+        check_small_model(content_of(fleet, mine[0]["part"]["checkpoint"]), classes)
+
+
+def check_small_model(data, classes):
+    """The file of a group knows its classes and takes all others for the last output."""
+    with tempfile.TemporaryDirectory(prefix="paceline-small-") as place:
+        path = pathlib.Path(place) / "model.safetensors"
+        path.write_bytes(data)
+        images = ",".join(map(str, DIGITS["digits-test"]))
+        samples, total, _ = predict_json(path, images, "--top", 10)
+    names = {entry["class"]: entry["name"] for entry in samples[0]["top"]}
+    must(
+        [names[k] for k in sorted(names)] == [f"class {c}" for c in classes] + ["other"], f"{names}"
+    )
+    must(total["accuracy"] > 0.8, f"{total}")
 
 
 if __name__ == "__main__":

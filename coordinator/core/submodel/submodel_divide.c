@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/sort.h"
 #include "coordinator/core/placement/candidates.h"
 #include "coordinator/core/submodel/submodel_parts.h"
 
@@ -100,15 +101,7 @@ void submodel_list_devices(const struct planning *planning, size_t stem, size_t 
                            double *speed)
 {
     for (size_t d = 0; d < planning->device_count; d++) {
-        const double own = planning_speed(planning, d, stem);
-        size_t at = d;
-        while (at > 0 && speed[at - 1] < own) {
-            speed[at] = speed[at - 1];
-            order[at] = order[at - 1];
-            at--;
-        }
-        speed[at] = own;
-        order[at] = d;
+        sort_insert(order, speed, d, planning_speed(planning, d, stem));
     }
 }
 

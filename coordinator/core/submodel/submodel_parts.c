@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/sort.h"
 #include "coordinator/core/parts/part_spec.h"
 #include "coordinator/core/state/state.h"
 #include "coordinator/core/state/text.h"
@@ -172,15 +173,7 @@ void submodel_begin_order(const struct parent_slot *parent, size_t order[GROUPS_
     const bool planned = parent->parent.divisions > 0;
     double work[GROUPS_MAX];
     for (size_t g = 0; g < parent->parent.groups.count; g++) {
-        const double own = planned ? 0 : work_of(parent, g);
-        size_t at = g;
-        while (at > 0 && work[at - 1] < own) {
-            work[at] = work[at - 1];
-            order[at] = order[at - 1];
-            at--;
-        }
-        work[at] = own;
-        order[at] = g;
+        sort_insert(order, work, g, planned ? 0 : work_of(parent, g));
     }
 }
 

@@ -64,11 +64,28 @@ static void a_median_of_an_even_number_is_the_mean_of_both_in_the_middle(void **
     assert_true(sort_median(value, 5) == 4);
 }
 
+static void inserted_keys_fall_and_equal_ones_keep_their_order(void **state)
+{
+    (void)state;
+    const double keys[] = {2, 5, 2, 0, 5, 7};
+    const size_t expected[] = {5, 1, 4, 0, 2, 3};
+    size_t order[6];
+    double key[6];
+    for (size_t i = 0; i < 6; i++) {
+        sort_insert(order, key, i, keys[i]);
+    }
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(order[i], expected[i]);
+        assert_true(key[i] == keys[expected[i]]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_count_and_order_is_sorted),
         cmocka_unit_test(a_median_of_an_even_number_is_the_mean_of_both_in_the_middle),
+        cmocka_unit_test(inserted_keys_fall_and_equal_ones_keep_their_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
