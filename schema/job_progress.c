@@ -14,7 +14,8 @@ static const struct field progress_fields[] = {
     MEMBER_DOUBLE_OPTIONAL(struct job_progress, loss, has_loss, "loss", 0, 0, 0,
                            .about = "Training loss of the last step."),
     MEMBER_DOUBLE_OPTIONAL(struct job_progress, accuracy, has_accuracy, "accuracy", 0, 0, 0,
-                           .about = "Test accuracy of the last evaluation."),
+                           .about = "Test accuracy of the last evaluation; of a job of sub-models, "
+                                    "of its joint phase."),
     MEMBER_DOUBLE_OPTIONAL(struct job_progress, recall, has_recall, "recall", FIELD_ADDED, 0, 0,
                            .about = "Mean recall of the own classes of the view on the hold-out, "
                                     "in the last evaluation. null: no hold-out."),

@@ -141,6 +141,7 @@ def test_a_missing_group_leaves_its_classes_out_of_the_joint_phase():
         harvested = check_model(content_of(fleet, parts["harvest"]))
         final = check_model(content_of(fleet, seen["checkpoint"]))
         must(final > harvested - 0.05, f"harvested {harvested}, final {final}")
+        must(seen["progress"]["accuracy"] == final, f"{seen['progress']}, predict says {final}")
         check_answers(fleet, submitted, parts)
         check_clone(fleet, seen)
 

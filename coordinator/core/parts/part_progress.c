@@ -74,6 +74,17 @@ static struct steps count(const struct core *core, const struct parent_slot *par
     return steps;
 }
 
+/* The other parts evaluate models that differ from the parent's. The last evaluation may come with
+ * the end of the job. */
+static void show_accuracy(const struct core *core, struct parent_slot *parent)
+{
+    const struct job_slot *joint = slots_job(core, parent->parent.joint.job.text);
+    if (joint) {
+        parent->job.progress.has_accuracy = joint->job.progress.has_accuracy;
+        parent->job.progress.accuracy = joint->job.progress.accuracy;
+    }
+}
+
 void part_progress_show(struct core *core, struct parent_slot *parent)
 {
     struct job_progress *progress = &parent->job.progress;
@@ -82,6 +93,7 @@ void part_progress_show(struct core *core, struct parent_slot *parent)
     const int64_t all = steps.all > step ? steps.all : step;
     const bool late =
         core->now_ms - parent->work.shown_ms >= ROW_HEARTBEATS * core->config.heartbeat_ms;
+    show_accuracy(core, parent);
     if (step != progress->step || all != progress->steps) {
         const double fraction = all > 0 ? (double)step / (double)all : 0;
         progress->step = step;
@@ -91,9 +103,10 @@ void part_progress_show(struct core *core, struct parent_slot *parent)
     }
 }
 
-void part_progress_end(struct parent_slot *parent)
+void part_progress_end(const struct core *core, struct parent_slot *parent)
 {
     struct job_progress *progress = &parent->job.progress;
+    show_accuracy(core, parent);
     progress->step = progress->steps;
     progress->fraction = 1;
 }

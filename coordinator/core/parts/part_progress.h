@@ -1,5 +1,6 @@
-/* part_progress.h: the progress of a parent: the steps of all its parts. It never decreases: a part
- * that is trained again, or resumes from an older version, first catches up. */
+/* part_progress.h: the progress of a parent: the steps of all its parts, and the accuracy of its
+ * joint phase. Steps never decrease: a part that is trained again, or resumes from an older
+ * version, first catches up. */
 #ifndef COORDINATOR_CORE_PARTS_PART_PROGRESS_H
 #define COORDINATOR_CORE_PARTS_PART_PROGRESS_H
 
@@ -10,6 +11,6 @@ struct parent_slot;
 /* Set the progress of the parent from the progress of its parts. */
 void part_progress_show(struct core *core, struct parent_slot *parent);
 /* Set the progress of a parent that has succeeded to its end. */
-void part_progress_end(struct parent_slot *parent);
+void part_progress_end(const struct core *core, struct parent_slot *parent);
 
 #endif

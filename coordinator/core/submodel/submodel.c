@@ -53,7 +53,7 @@ static void succeed(struct core *core, struct parent_slot *parent,
                  parent->parent.groups.count);
     }
     parent->job.checkpoint = *checkpoint;
-    part_progress_end(parent);
+    part_progress_end(core, parent);
     groups_end(core, parent, JOB_SUCCEEDED, missing > 0 ? "degraded" : "", message);
 }
 

@@ -227,6 +227,27 @@ static void progress_never_goes_back(void **state)
     bench_end(&bench);
 }
 
+static void the_accuracy_is_that_of_the_joint_phase(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct event event = {.type = EVENT_TICK};
+    bench_begin(&bench, 8, 3);
+    bench_derive(&bench, PARENT_GROUPS, 3);
+    struct parent_slot *parent = bench_parent(&bench);
+    struct job_slot *job = slots_job(bench.core, parent->parent.part[0].job.text);
+    job->job.progress.has_accuracy = true;
+    job->job.progress.accuracy = 0.75;
+    mark_job(bench.core, job);
+    bench_step(&bench, &event);
+    assert_false(parent->job.progress.has_accuracy);
+    parent->parent.joint.job = job->job.id;
+    parent->work.touched = true;
+    bench_step(&bench, &event);
+    assert_true(parent->job.progress.has_accuracy && parent->job.progress.accuracy == 0.75);
+    bench_end(&bench);
+}
+
 /* 100 steps of the job, 38 of the group. */
 static void a_warm_up_ends_before_its_part(void **state)
 {
@@ -294,6 +315,7 @@ int main(void)
         cmocka_unit_test(only_a_group_that_diverges_is_given_another_seed),
         cmocka_unit_test(the_steps_of_a_failed_group_count_as_work),
         cmocka_unit_test(progress_never_goes_back),
+        cmocka_unit_test(the_accuracy_is_that_of_the_joint_phase),
         cmocka_unit_test(a_warm_up_ends_before_its_part),
         cmocka_unit_test(as_many_groups_as_there_may_be_end_in_one_step),
     };
