@@ -180,6 +180,21 @@ static void take_contact(struct world *world, const struct call *call)
     }
 }
 
+/* A user's Idempotency-Key is the name of the job: a repeated request is answered with the job. */
+static bool is_repeated(struct world *world, struct call *call)
+{
+    const struct event *event = call->event;
+    const struct job *job =
+        event->type == EVENT_JOB_SUBMIT
+            ? rows_job_named(&world->coordinator->rows, event->job_submit.spec->name)
+            : NULL;
+    if (job) {
+        call->job = job->id;
+        net_answer(world, call, 201);
+    }
+    return job != NULL;
+}
+
 static void take_item(struct world *world, struct inbox_item *item)
 {
     struct call *call = item->call;
@@ -229,8 +244,10 @@ static void take_item(struct world *world, struct inbox_item *item)
     } else if (call->type == CALL_USER && call->event->type == EVENT_DELETE) {
         deletions_take(world, call, step);
     } else if (call->type == CALL_USER) {
-        event = *call->event;
-        step(world, &event, call);
+        if (!is_repeated(world, call)) {
+            event = *call->event;
+            step(world, &event, call);
+        }
     } else {
         take_contact(world, call);
         if (call->type == CALL_PUT_BLOB) {

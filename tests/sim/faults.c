@@ -121,9 +121,11 @@ void faults_power_off(struct world *world, size_t index, int64_t back_us)
 
 void faults_freeze(struct world *world, int actor, int64_t us)
 {
+    const int64_t thaw_us = world->now_us + us;
+    struct actor *frozen = &world->actor[actor];
     TRACE(world, actor, "freezes for %" PRId64 " ms", us / MS);
-    world->actor[actor].thaw_us = world->now_us + us;
-    world->actor[actor].faults++;
+    frozen->thaw_us = frozen->thaw_us > thaw_us ? frozen->thaw_us : thaw_us;
+    frozen->faults++;
 }
 
 void faults_cut(struct world *world, int from, int to, bool cut)

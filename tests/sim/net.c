@@ -298,6 +298,9 @@ static void deliver(struct world *world, void *arg, int64_t number)
     struct call *call = arg;
     const struct actor *actor = &world->actor[call->to];
     (void)number;
+    if (call->answered) {
+        return; /* the process in whose socket it waited has died */
+    }
     if (world->net->cut[call->from][call->to] || !actor->powered) {
         return; /* the caller waits in vain */
     }
@@ -308,6 +311,7 @@ static void deliver(struct world *world, void *arg, int64_t number)
     }
     if (actor->thaw_us > world->now_us) {
         /* It waits in the socket of a process that does not run. */
+        call->waits = true;
         world_at_call(world, ACTOR_NONE, actor->thaw_us, deliver, call);
         return;
     }
@@ -399,7 +403,8 @@ void net_reset(struct world *world, int actor)
 {
     for (struct call *call = world->net->open, *next; call; call = next) {
         next = call->next;
-        if (call->to == actor && call->delivered && !call->answered && !call->ended) {
+        const bool open = call->waits || (call->delivered && !call->ended);
+        if (call->to == actor && open && !call->answered) {
             call->answered = true;
             if (world->actor[actor].powered) {
                 world_at_call(world, call->from, world->now_us + delay_us(world), fail, call);

@@ -96,6 +96,7 @@ struct call {
     /* net.c's */
     int references;
     bool delivered, answered, ended, doubled;
+    bool waits;          /* in the socket of a frozen process */
     int64_t answered_us; /* when its body began to arrive, if it has one */
     struct call *next, *previous;
 };

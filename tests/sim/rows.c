@@ -246,6 +246,16 @@ const struct job *rows_job(const struct rows *rows, const char *id)
     return NULL;
 }
 
+const struct job *rows_job_named(const struct rows *rows, const char *name)
+{
+    for (size_t i = 0; i < rows->job_count; i++) {
+        if (strcmp(rows->job[i].spec.name, name) == 0) {
+            return &rows->job[i];
+        }
+    }
+    return NULL;
+}
+
 const struct parent *rows_parent(const struct rows *rows, const char *job_id)
 {
     for (size_t i = 0; i < rows->parent_count; i++) {

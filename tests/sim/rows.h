@@ -81,6 +81,7 @@ void rows_take_capacity(struct rows *rows, const struct capacity_change *change)
 /* NULL: there is none. */
 const struct job *rows_job(const struct rows *rows, const char *id);
 const struct parent *rows_parent(const struct rows *rows, const char *job_id);
+const struct job *rows_job_named(const struct rows *rows, const char *name);
 const struct plan *rows_plan(const struct rows *rows, const char *job_id);
 
 bool blobs_have(const struct blobs *blobs, const char *sha256);

@@ -239,21 +239,10 @@ static void resume(struct world *world, struct user_job *job)
     }
 }
 
-static const struct job *find_row(const struct world *world, const struct user_job *job)
-{
-    const struct rows *rows = &world->coordinator->rows;
-    for (size_t i = 0; i < rows->job_count; i++) {
-        if (strcmp(rows->job[i].spec.name, job->spec.name) == 0) {
-            return &rows->job[i];
-        }
-    }
-    return NULL;
-}
-
 static void look_after(struct world *world, struct user_job *job)
 {
     /* A user who got no answer looks whether the job is there before it is submitted again. */
-    const struct job *row = find_row(world, job);
+    const struct job *row = rows_job_named(&world->coordinator->rows, job->spec.name);
     if (job->asking || job->at_us > world->now_us) {
         return;
     }
@@ -358,7 +347,7 @@ bool users_served(const struct world *world)
 {
     for (size_t i = 0; i < world->users->job_count; i++) {
         const struct user_job *job = &world->users->job[i];
-        const struct job *row = find_row(world, job);
+        const struct job *row = rows_job_named(&world->coordinator->rows, job->spec.name);
         if (!job->ended || !row || !job_state_ended(row->state)) {
             return false;
         }
