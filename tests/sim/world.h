@@ -91,7 +91,7 @@ struct world {
     struct event_item *queue; /* a heap */
     size_t queue_count, queue_capacity;
     uint64_t events;     /* made so far */
-    uint64_t events_max; /* more are a circle */
+    uint64_t events_max; /* more are a circle, besides some in each second */
     struct actor actor[ACTORS_MAX];
     const struct models *models;
     struct trace *trace; /* NULL: no trace is kept */
