@@ -19,7 +19,6 @@
 #define LIVENESS_US                                                                                \
     (300 * SECOND) /* after the last fault, beside the time that the work itself takes */
 #define SEED_EVENTS_MAX 3000000 /* some hundred times what a usual seed needs */
-#define EVENTS_PER_SECOND 50    /* more than those of devices that wait for a slow one */
 #define LONGER_MAX 4
 #define MANY_EPOCHS 10   /* so that planned groups may be divided again */
 #define TASK_US_MAX 2500 /* of a unit, there and back, on a good device */
@@ -110,8 +109,7 @@ void sim_pass(struct world *world, int64_t us)
 {
     const int64_t until_us = world->now_us + us;
     while (world->check->failure[0] == '\0' && world_step(world, until_us)) {
-        const uint64_t waiting = (uint64_t)(world->now_us / SECOND) * EVENTS_PER_SECOND;
-        if (world->events > world->events_max + waiting) {
+        if (world_circles(world)) {
             check_fail(world, "something goes round in circles");
         }
     }

@@ -6,7 +6,8 @@
 #include "base/assert.h"
 #include "tests/sim/net.h"
 
-#define QUEUE_MAX 100000 /* far beyond what a few devices can have under way */
+#define QUEUE_MAX 100000     /* far beyond what a few devices can have under way */
+#define EVENTS_PER_SECOND 50 /* more than those of devices that wait for a slow one */
 #define WALL_START_MS INT64_C(1700000000000)
 #define MONOTONIC_START_US INT64_C(1000000000)
 
@@ -127,6 +128,12 @@ bool world_step(struct world *world, int64_t until_us)
     }
     net_release(world, item.call);
     return true;
+}
+
+bool world_circles(const struct world *world)
+{
+    return world->events >
+           world->events_max + (uint64_t)(world->now_us / SECOND) * EVENTS_PER_SECOND;
 }
 
 /* ---- clocks and lives ---- */

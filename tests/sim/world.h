@@ -91,7 +91,7 @@ struct world {
     struct event_item *queue; /* a heap */
     size_t queue_count, queue_capacity;
     uint64_t events;     /* made so far */
-    uint64_t events_max; /* more are a circle, besides some in each second */
+    uint64_t events_max; /* more are a circle, see world_circles */
     struct actor actor[ACTORS_MAX];
     const struct models *models;
     struct trace *trace; /* NULL: no trace is kept */
@@ -116,6 +116,8 @@ void world_at(struct world *world, int actor, int64_t at_us, event_fn run, void 
 void world_at_call(struct world *world, int actor, int64_t at_us, event_fn run, struct call *call);
 /* The next event. false: there is none before until_us; the time is until_us then. */
 bool world_step(struct world *world, int64_t until_us);
+/* Whether there were more events than events_max and the time that has passed explain. */
+bool world_circles(const struct world *world);
 
 /* The clocks of an actor. */
 int64_t world_now_ms(const struct world *world, int actor);
